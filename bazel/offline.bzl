@@ -21,24 +21,9 @@ cc_toolchain_suite = native.cc_toolchain_suite
 objc_library = native.objc_library
 """
 
-_FIND_CC_TOOLCHAIN = """
-load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
-
-find_cc_toolchain = find_cpp_toolchain
-
-def use_cc_toolchain(mandatory = False):
-    return ["@bazel_tools//tools/cpp:toolchain_type"]
-"""
-
 # A .bzl file cannot export a built-in under the built-in's own name, so there is a step between.
 _CC_BUILTIN = """
-CC_COMMON = cc_common
 CC_INFO = CcInfo
-"""
-_CC_COMMON = """
-load("//cc:builtin.bzl", "CC_COMMON")
-
-cc_common = CC_COMMON
 """
 _CC_INFO = """
 load("//cc:builtin.bzl", "CC_INFO")
@@ -75,10 +60,8 @@ def offline_repositories():
             "cc/BUILD.bazel": "",
             "cc/builtin.bzl": _CC_BUILTIN,
             "cc/common/BUILD.bazel": "",
-            "cc/common/cc_common.bzl": _CC_COMMON,
             "cc/common/cc_info.bzl": _CC_INFO,
             "cc/defs.bzl": _CC_DEFS,
-            "cc/find_cc_toolchain.bzl": _FIND_CC_TOOLCHAIN,
         },
     )
     _files_repository(

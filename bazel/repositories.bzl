@@ -6,6 +6,7 @@
 """
 
 load("//bazel:doctest.bzl", "doctest_repository")
+load("//bazel:local_cuda.bzl", "local_cuda_repository")
 load("//bazel:offline.bzl", "offline_repositories")
 
 def comm_repositories():
@@ -15,3 +16,4 @@ def comm_repositories():
 def system_repositories():
     """Repositories that are found on this machine, whichever way Bazel is set up."""
     doctest_repository(name = "doctest")
+    local_cuda_repository(name = "local_cuda")

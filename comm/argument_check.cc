@@ -13,8 +13,8 @@ namespace {
   va_start(arguments, format);
   std::vsnprintf(what, sizeof what, format, arguments);
   va_end(arguments);
-  return make_error(StatusCode::invalid_argument, 0, "%s: rank %d of %d: %s",
-                    to_string(operation), rank, world_size, what);
+  return make_error(StatusCode::invalid_argument, 0, "%s: rank %d of %d: %s", to_string(operation),
+                    rank, world_size, what);
 }
 
 }  // namespace
@@ -33,8 +33,8 @@ void ArgumentCheck::complain_about_buffer(const char* name, const void* data, st
                       name, count, element_size);
   } else if (data == nullptr) {
     status_ = invalid(operation_, rank_, world_size_,
-                      "%s is null but its count is %zu; pass memory of %zu bytes, or count 0",
-                      name, count, count * element_size);
+                      "%s is null but its count is %zu; pass memory of %zu bytes, or count 0", name,
+                      count, count * element_size);
   } else {
     status_ = invalid(operation_, rank_, world_size_,
                       "%s at %p is not aligned to its element of %zu bytes; pass an address that "
@@ -61,9 +61,23 @@ void ArgumentCheck::complain_about_blocks(const char* larger, std::size_t larger
 void ArgumentCheck::complain_about_sizes(const char* a, std::size_t a_size, const char* b,
                                          std::size_t b_size) {
   if (!status_.ok()) return;
+  status_ =
+      invalid(operation_, rank_, world_size_,
+              "%s has %zu elements and %s has %zu; they must have the same", a, a_size, b, b_size);
+}
+
+void ArgumentCheck::complain_about_counts(const char* name, std::size_t size,
+                                          const std::size_t* counts) {
+  if (!status_.ok()) return;
+  if (counts == nullptr) {
+    status_ =
+        invalid(operation_, rank_, world_size_,
+                "the counts of %s are null; pass one for each of the %d ranks", name, world_size_);
+    return;
+  }
   status_ = invalid(operation_, rank_, world_size_,
-                    "%s has %zu elements and %s has %zu; they must have the same", a, a_size, b,
-                    b_size);
+                    "the %d counts of %s do not add up to its size, %zu elements", world_size_,
+                    name, size);
 }
 
 void ArgumentCheck::complain_about_overlap(const void* send, std::size_t send_bytes,

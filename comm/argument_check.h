@@ -15,7 +15,7 @@ namespace comm::detail {
 
 class ArgumentCheck {
  public:
-  ArgumentCheck(Operation operation, int rank, int world_size)
+  constexpr ArgumentCheck(Operation operation, int rank, int world_size)
       : operation_(operation), rank_(rank), world_size_(world_size) {}
 
   /// Memory that exists and is aligned to its element type.
@@ -23,8 +23,8 @@ class ArgumentCheck {
   ArgumentCheck& buffer(const char* name, DeviceSpan<T> span) {
     constexpr std::size_t kAlignment = is_element<std::remove_cv_t<T>> ? sizeof(T) : 1;
     const auto address = reinterpret_cast<std::uintptr_t>(span.data());
-    const bool sound = (span.data() != nullptr || span.size() == 0) &&
-                       address % kAlignment == 0 && span.size() <= kMostBytes / sizeof(T);
+    const bool sound = (span.data() != nullptr || span.size() == 0) && address % kAlignment == 0 &&
+                       span.size() <= kMostBytes / sizeof(T);
     if (!sound) [[unlikely]]
       complain_about_buffer(name, span.data(), span.size(), sizeof(T), kAlignment);
     return *this;
@@ -71,6 +71,17 @@ class ArgumentCheck {
     return *this;
   }
 
+  /// One count for each rank, which add up to `size`.
+  ArgumentCheck& counts(const char* name, std::size_t size, const std::size_t* counts) {
+    std::size_t sum = 0;
+    bool sound = counts != nullptr;
+    for (int r = 0; sound && r < world_size_; ++r)
+      sound = !__builtin_add_overflow(sum, counts[r], &sum);
+    if (!sound || sum != size) [[unlikely]]
+      complain_about_counts(name, size, counts);
+    return *this;
+  }
+
   /// Any other condition, in words made by the caller.
   ArgumentCheck& that(bool condition, const char* complaint) {
     if (!condition) [[unlikely]]
@@ -93,6 +104,8 @@ class ArgumentCheck {
                                            const char* block, std::size_t size);
   [[gnu::cold]] void complain_about_sizes(const char* a, std::size_t a_size, const char* b,
                                           std::size_t b_size);
+  [[gnu::cold]] void complain_about_counts(const char* name, std::size_t size,
+                                           const std::size_t* counts);
   [[gnu::cold]] void complain_about_overlap(const void* send, std::size_t send_bytes,
                                             const void* recv, std::size_t recv_bytes,
                                             const void* in_place_send);

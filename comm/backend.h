@@ -176,13 +176,12 @@ concept HasHealth = requires(B& b, const B& c) {
 
 template <class B>
 concept Backend = HasIdentity<B> && StatesWhetherDataMoves<B> && HasEpoch<B> && HasAllReduce<B> &&
-                  HasAllReduceAsync<B> && HasAllReduceDeferred<B> && HasAllGather<B> &&
-                  HasReduceScatter<B> && HasBroadcast<B> && HasBroadcastAsync<B> &&
-                  HasRecvCommandU32<B> && HasReduce<B> && HasGather<B> && HasScatter<B> &&
-                  HasAllToAll<B> && HasAllToAllV<B> && HasSendTo<B> && HasRecvFrom<B> &&
-                  HasSendRecv<B> && HasBarrier<B> && HasBarrierWait<B> && HasGroups<B> &&
-                  HasRegistration<B> && HasSymmetricMemory<B> && HasSetAddKernel<B> &&
-                  HasSplit<B> && HasShrink<B> && HasSynchronize<B> && HasHealth<B>;
+    HasAllReduceAsync<B> && HasAllReduceDeferred<B> && HasAllGather<B> && HasReduceScatter<B> &&
+    HasBroadcast<B> && HasBroadcastAsync<B> && HasRecvCommandU32<B> && HasReduce<B> &&
+    HasGather<B> && HasScatter<B> && HasAllToAll<B> && HasAllToAllV<B> && HasSendTo<B> &&
+    HasRecvFrom<B> && HasSendRecv<B> && HasBarrier<B> && HasBarrierWait<B> && HasGroups<B> &&
+    HasRegistration<B> && HasSymmetricMemory<B> && HasSetAddKernel<B> && HasSplit<B> &&
+    HasShrink<B> && HasSynchronize<B> && HasHealth<B>;
 
 /// Optional: a backend that the face can make, with `Communicator<B>::create(config)`. A
 /// default-constructed `Config` means "as the environment says" (launch variables).

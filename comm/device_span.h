@@ -32,32 +32,45 @@ class DeviceSpan {
   template <class Range>
     requires requires(Range& r) {
       { r.size() } -> std::convertible_to<std::size_t>;
-      requires std::is_convertible_v<std::remove_pointer_t<decltype(r.data())> (*)[], T (*)[]>;
-    } && (!requires { typename std::remove_cvref_t<Range>::comm_device_span; })
-  constexpr DeviceSpan(Range&& range)  // NOLINT: a range is a span, as in std
-      : data_(range.data()), size_(range.size()) {}
+      requires std::is_convertible_v < std::remove_pointer_t<decltype(r.data())>(*)
+      [], T(*)[] > ;
+    } &&(!requires {
+      typename std::remove_cvref_t<Range>::comm_device_span;
+    }) constexpr DeviceSpan(Range&& range)  // NOLINT: a range is a span, as in std
+        : data_(range.data()), size_(range.size()) {
+    }
 
-  /// From a driver API address (`CUdeviceptr`).
-  static DeviceSpan at(unsigned long long address, std::size_t size) {
-    return {reinterpret_cast<T*>(address), size};
-  }
+    /// From a driver API address (`CUdeviceptr`).
+    static DeviceSpan at(unsigned long long address, std::size_t size) {
+      return {reinterpret_cast<T*>(address), size};
+    }
 
-  constexpr T* data() const { return data_; }
-  constexpr std::size_t size() const { return size_; }
-  constexpr std::size_t size_bytes() const { return size_ * sizeof(T); }
-  constexpr bool empty() const { return size_ == 0; }
+    constexpr T* data() const {
+      return data_;
+    }
+    constexpr std::size_t size() const {
+      return size_;
+    }
+    constexpr std::size_t size_bytes() const {
+      return size_ * sizeof(T);
+    }
+    constexpr bool empty() const {
+      return size_ == 0;
+    }
 
-  /// `count` elements from `offset`. Unchecked, as `std::span::subspan`.
-  constexpr DeviceSpan subspan(std::size_t offset, std::size_t count) const {
-    return {size_ == 0 ? data_ : data_ + offset, count};
-  }
-  constexpr DeviceSpan first(std::size_t count) const { return {data_, count}; }
+    /// `count` elements from `offset`. Unchecked, as `std::span::subspan`.
+    constexpr DeviceSpan subspan(std::size_t offset, std::size_t count) const {
+      return {size_ == 0 ? data_ : data_ + offset, count};
+    }
+    constexpr DeviceSpan first(std::size_t count) const {
+      return {data_, count};
+    }
 
-  using comm_device_span = void;
+    using comm_device_span = void;
 
- private:
-  T* data_ = nullptr;
-  std::size_t size_ = 0;
+   private:
+    T* data_ = nullptr;
+    std::size_t size_ = 0;
 };
 
 template <class T>

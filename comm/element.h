@@ -71,10 +71,10 @@ template <class T>
 concept KnownFloat = OneOf<T, float, double, bf16, f16, f8e4m3, f8e5m2, __nv_bfloat16, __half,
                            __nv_fp8_e4m3, __nv_fp8_e5m2>
 #if defined(__STDCPP_FLOAT16_T__)
-                     || std::same_as<T, decltype(0.0f16)>
+    || std::same_as<T, decltype(0.0f16)>
 #endif
 #if defined(__STDCPP_BFLOAT16_T__)
-                     || std::same_as<T, decltype(0.0bf16)>
+    || std::same_as<T, decltype(0.0bf16)>
 #endif
     ;
 

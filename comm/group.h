@@ -22,10 +22,13 @@ namespace comm {
 template <Backend B>
 class [[nodiscard]] Group {
  public:
-  constexpr explicit Group(B& backend) : backend_(&backend), started_(backend.group_start({})) {}
+  constexpr explicit Group(B& backend)
+      : backend_(&backend), started_(backend.group_start({})), is_open_(started_.ok()) {}
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
-  constexpr ~Group() { end().ignore(); }
+  constexpr ~Group() {
+    if (is_open_) end().ignore();
+  }
 
   /// Whether the group could be opened.
   constexpr const Status& status() const { return started_; }
@@ -33,16 +36,29 @@ class [[nodiscard]] Group {
   /// Ends the group. The error is that of the start, of any member, or of the end; ok the second
   /// time.
   constexpr Status end() {
-    if (backend_ == nullptr) return {};
-    B* backend = backend_;
-    backend_ = nullptr;
-    if (!started_.ok()) return static_cast<Status&&>(started_);
-    return backend->group_end({});
+    if (!is_open_) return started_.ok() ? Status() : started_.copy();
+    is_open_ = false;
+    return backend_->group_end({});
   }
 
  private:
   B* backend_;
   Status started_;
+  bool is_open_;
+};
+
+/// Where no data moves there is nothing to hold together, and the guard is an empty class.
+template <Backend B>
+  requires(!B::moves_data)
+class [[nodiscard]] Group<B> {
+ public:
+  constexpr explicit Group(B&) {}
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+  constexpr ~Group() {}
+
+  static constexpr Status status() { return {}; }
+  static constexpr Status end() { return {}; }
 };
 
 }  // namespace comm

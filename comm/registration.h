@@ -17,7 +17,8 @@ class [[nodiscard]] Registration {
   constexpr Registration(B& backend, RegistrationHandle handle)
       : backend_(&backend), handle_(handle) {}
   constexpr Registration(Registration&& other) noexcept
-      : backend_(std::exchange(other.backend_, nullptr)), handle_(std::exchange(other.handle_, 0)) {}
+      : backend_(std::exchange(other.backend_, nullptr)),
+        handle_(std::exchange(other.handle_, 0)) {}
   constexpr Registration& operator=(Registration&& other) noexcept {
     if (this != &other) {
       release().ignore();

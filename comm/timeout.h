@@ -17,7 +17,7 @@ class Timeout {
   template <class Duration>
     requires requires(Duration d) {
       typename Duration::period;
-      { d.count() };
+      {d.count()};
     }
   constexpr Timeout(Duration d)  // NOLINT: a duration is a timeout
       : nanoseconds_(to_nanoseconds(static_cast<double>(d.count()) *

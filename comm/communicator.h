@@ -53,6 +53,11 @@ class Communicator : detail::Face<B> {
 
   constexpr explicit Communicator(B backend) noexcept : Face(std::move(backend)) {}
 
+  // Move-only over every backend, also over one that could be copied: what compiles for one GPU
+  // compiles for many.
+  constexpr Communicator(Communicator&&) noexcept = default;
+  constexpr Communicator& operator=(Communicator&&) noexcept = default;
+
   /// Makes the backend and with it the world: all ranks call this, and it waits for all, for no
   /// longer than the configured init timeout. Without a configuration the environment that a
   /// launcher set decides (docs/launching.md).

@@ -51,7 +51,7 @@ class [[nodiscard]] Result {
   }
   Result(const Result&) = delete;
   Result& operator=(const Result&) = delete;
-  constexpr ~Result() {
+  [[gnu::always_inline]] constexpr ~Result() {
     if (status_.ok()) storage_.value.~T();
   }
 

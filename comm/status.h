@@ -80,7 +80,9 @@ class [[nodiscard]] Status {
   }
   Status(const Status&) = delete;
   Status& operator=(const Status&) = delete;
-  constexpr ~Status() { reset(); }
+  // Inlined also where an exception of the caller's unwinds, which compilers think too cold for it:
+  // otherwise every ok Status would have to lie in memory for that.
+  [[gnu::always_inline]] constexpr ~Status() { reset(); }
 
   constexpr bool ok() const noexcept { return error_ == nullptr; }
   constexpr StatusCode code() const noexcept { return ok() ? StatusCode::ok : error_->code; }
@@ -101,7 +103,7 @@ class [[nodiscard]] Status {
  private:
   friend Status make_error(StatusCode code, int native_code, const char* format, ...);
 
-  constexpr void reset() noexcept {
+  [[gnu::always_inline]] constexpr void reset() noexcept {
     if (error_ != nullptr && !error_->is_static) detail::release(error_);
     error_ = nullptr;
   }

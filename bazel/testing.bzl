@@ -5,6 +5,7 @@ and clang++ themselves, on sources and with the headers of `deps`.
     codegen_test(srcs, deps)           two sources give the same object code
     preprocess_test(hdrs, forbid)      headers include no file that matches a pattern
     headers_test(hdrs)                 headers compile alone
+    cc_files(deps)                     no test: all that one reads which compiles comm by itself
 
 Each has its program in bazel/testing/, whose first paragraph says the rest. A compiler that is not
 installed fails the test.
@@ -97,3 +98,23 @@ def headers_test(name, hdrs, size = "medium", **kwargs):
     """Each header of the libraries `hdrs` compiles alone."""
     options = [] if CUDA.missing else ["--nvcc=" + CUDA.nvcc]
     _test(name, "headers.py", size, hdrs = hdrs, options = options, **kwargs)
+
+def _cc_files_impl(ctx):
+    infos = [dep[CcInfo] for dep in ctx.attr.deps]
+    archives = [
+        library.pic_static_library or library.static_library
+        for info in infos
+        for input in info.linking_context.linker_inputs.to_list()
+        for library in input.libraries
+    ]
+    return DefaultInfo(files = depset(
+        [archive for archive in archives if archive],
+        transitive = [info.compilation_context.headers for info in infos],
+    ))
+
+cc_files = rule(
+    implementation = _cc_files_impl,
+    doc = "The headers and archives of libraries: as data, they make a test run again when any of " +
+          "them changes.",
+    attrs = {"deps": attr.label_list(providers = [CcInfo])},
+)

@@ -1,0 +1,41 @@
+#!/bin/bash
+# Builds and runs the workspace in tests/consumer with each backend named, and with one of its own.
+#
+#   tests/build/consumer_test.sh single_gpu host
+#
+# It runs Bazel inside of Bazel's test, so it needs the source tree and is not sandboxed.
+set -euo pipefail
+
+# In a test the working directory has only links to some of the sources.
+here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
+cd "$here/../consumer"
+
+scratch=$(mktemp -d "${TEST_TMPDIR:-/tmp}/consumer.XXXXXX")
+bazel() { ../../bazelw --output_base="$scratch/base" --max_idle_secs=60 "$@"; }
+cleanup() {
+  bazel shutdown || true
+  chmod -R u+w "$scratch" && rm -rf "$scratch"
+}
+trap cleanup EXIT
+
+# The engine prints the backend that it was built with.
+expect() { # CLASS FLAG...
+  local class=$1 out
+  shift
+  bazel build --experimental_convenience_symlinks=ignore --nosandbox_debug --jobs=2 "$@" //:engine
+  out=$("$(bazel info bazel-bin)/engine")
+  echo "with '$*' the engine says: $out"
+  if [[ $out != *"$class"*"rank 0 of 1"* ]]; then
+    echo "FAILED: expected the engine to run $class"
+    exit 1
+  fi
+}
+
+for backend in "$@"; do
+  case $backend in
+    single_gpu) expect comm::SingleGpu ;;
+    host) expect comm::Host --config=host ;;
+    *) echo "FAILED: no such backend: $backend" && exit 1 ;;
+  esac
+done
+expect engine::OwnBackend --@comm//comm:default_backend=//:own_backend

@@ -24,7 +24,7 @@ void ArgumentCheck::complain(const char* complaint) {
 }
 
 void ArgumentCheck::complain_about_buffer(const char* name, const void* data, std::size_t count,
-                                          std::size_t element_size, std::size_t alignment) {
+                                          std::size_t element_size) {
   if (!status_.ok()) return;
   if (count > kMostBytes / element_size) {
     status_ = invalid(operation_, rank_, world_size_,
@@ -39,12 +39,15 @@ void ArgumentCheck::complain_about_buffer(const char* name, const void* data, st
     status_ = invalid(operation_, rank_, world_size_,
                       "%s at %p is not aligned to its element of %zu bytes; pass an address that "
                       "is a multiple of %zu",
-                      name, data, element_size, alignment);
+                      name, data, element_size, element_size);
   }
 }
 
 void ArgumentCheck::complain_about_rank(const char* name, int value) {
   if (!status_.ok()) return;
+  if (world_size_ < 1) {
+    return complain("this rank is in no communicator: it split with kNoColor; do not communicate");
+  }
   status_ = invalid(operation_, rank_, world_size_, "%s is %d; it must be from 0 to %d", name,
                     value, world_size_ - 1);
 }
@@ -80,21 +83,20 @@ void ArgumentCheck::complain_about_counts(const char* name, std::size_t size,
                     name, size);
 }
 
-void ArgumentCheck::complain_about_overlap(const void* send, std::size_t send_bytes,
-                                           const void* recv, std::size_t recv_bytes,
-                                           const void* in_place_send) {
+void ArgumentCheck::complain_about_overlap(Extent a, Extent b, std::uintptr_t in_place) {
   if (!status_.ok()) return;
-  if (in_place_send == nullptr) {
+  if (in_place == 0) {
     status_ = invalid(operation_, rank_, world_size_,
-                      "send (%p, %zu bytes) and recv (%p, %zu bytes) overlap; this operation has "
-                      "no in-place form",
-                      send, send_bytes, recv, recv_bytes);
+                      "%s (%p, %zu bytes) and %s (%p, %zu bytes) overlap; this operation has no "
+                      "in-place form",
+                      a.name, a.data, a.bytes, b.name, b.data, b.bytes);
     return;
   }
   status_ = invalid(operation_, rank_, world_size_,
-                    "send (%p, %zu bytes) and recv (%p, %zu bytes) overlap; pass disjoint "
-                    "buffers, or send at %p, which is in place",
-                    send, send_bytes, recv, recv_bytes, in_place_send);
+                    "%s (%p, %zu bytes) and %s (%p, %zu bytes) overlap; pass disjoint buffers, or "
+                    "%s at %p, which is in place",
+                    a.name, a.data, a.bytes, b.name, b.data, b.bytes, a.name,
+                    reinterpret_cast<const void*>(in_place));
 }
 
 }  // namespace comm::detail

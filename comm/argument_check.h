@@ -23,10 +23,17 @@ class ArgumentCheck {
   ArgumentCheck& buffer(const char* name, DeviceSpan<T> span) {
     constexpr std::size_t kAlignment = is_element<std::remove_cv_t<T>> ? sizeof(T) : 1;
     const auto address = reinterpret_cast<std::uintptr_t>(span.data());
-    const bool sound = (span.data() != nullptr || span.size() == 0) && address % kAlignment == 0 &&
-                       span.size() <= kMostBytes / sizeof(T);
+    const bool sound = (span.data() != nullptr || span.size() == 0) && address % kAlignment == 0;
     if (!sound) [[unlikely]]
-      complain_about_buffer(name, span.data(), span.size(), sizeof(T), kAlignment);
+      complain_about_buffer(name, span.data(), span.size(), sizeof(T));
+    return fits<T>(name, span.data(), span.size());
+  }
+
+  /// Memory can hold that many.
+  template <class T>
+  ArgumentCheck& fits(const char* name, const void* data, std::size_t count) {
+    if (count > kMostBytes / sizeof(T)) [[unlikely]]
+      complain_about_buffer(name, data, count, sizeof(T));
     return *this;
   }
 
@@ -52,22 +59,30 @@ class ArgumentCheck {
     return *this;
   }
 
+  ArgumentCheck& divisible(const char* name, std::size_t size, std::size_t blocks) {
+    if (size % blocks != 0) [[unlikely]]
+      complain_about_blocks(name, size, "a block", size / blocks);
+    return *this;
+  }
+
   ArgumentCheck& same_size(const char* a, std::size_t a_size, const char* b, std::size_t b_size) {
     if (a_size != b_size) [[unlikely]]
       complain_about_sizes(a, a_size, b, b_size);
     return *this;
   }
 
-  /// The two do not share a byte, unless `send` begins exactly at `in_place`.
-  ArgumentCheck& apart(const void* send, std::size_t send_bytes, const void* recv,
-                       std::size_t recv_bytes, const void* in_place_send) {
-    if (send == in_place_send && in_place_send != nullptr) return *this;
-    const auto s = reinterpret_cast<std::uintptr_t>(send);
-    const auto r = reinterpret_cast<std::uintptr_t>(recv);
-    const bool apart =
-        send_bytes == 0 || recv_bytes == 0 || s + send_bytes <= r || r + recv_bytes <= s;
+  /// The two do not share a byte, unless `a` begins exactly at `in_place`.
+  template <class S, class T>
+  ArgumentCheck& apart(const char* a_name, DeviceSpan<S> a, const char* b_name, DeviceSpan<T> b,
+                       std::uintptr_t in_place = 0) {
+    const auto a_begin = reinterpret_cast<std::uintptr_t>(a.data());
+    const auto b_begin = reinterpret_cast<std::uintptr_t>(b.data());
+    if (a_begin == in_place && in_place != 0) return *this;
+    const bool apart = a.empty() || b.empty() || a_begin + a.size_bytes() <= b_begin ||
+                       b_begin + b.size_bytes() <= a_begin;
     if (!apart) [[unlikely]]
-      complain_about_overlap(send, send_bytes, recv, recv_bytes, in_place_send);
+      complain_about_overlap({a_name, a.data(), a.size_bytes()}, {b_name, b.data(), b.size_bytes()},
+                             in_place);
     return *this;
   }
 
@@ -80,6 +95,15 @@ class ArgumentCheck {
     if (!sound || sum != size) [[unlikely]]
       complain_about_counts(name, size, counts);
     return *this;
+  }
+
+  /// Other ranks of this communicator, one at least.
+  ArgumentCheck& excluded(const int* ranks, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      peer("an excluded rank", ranks[i]);
+      that(ranks[i] != rank_, "the calling rank cannot exclude itself");
+    }
+    return that(count > 0, "no rank is excluded");
   }
 
   /// Any other condition, in words made by the caller.
@@ -96,9 +120,15 @@ class ArgumentCheck {
  private:
   static constexpr std::size_t kMostBytes = PTRDIFF_MAX;
 
+  struct Extent {
+    const char* name;
+    const void* data;
+    std::size_t bytes;
+  };
+
   [[gnu::cold]] void complain(const char* complaint);
   [[gnu::cold]] void complain_about_buffer(const char* name, const void* data, std::size_t count,
-                                           std::size_t element_size, std::size_t alignment);
+                                           std::size_t element_size);
   [[gnu::cold]] void complain_about_rank(const char* name, int value);
   [[gnu::cold]] void complain_about_blocks(const char* larger, std::size_t larger_size,
                                            const char* block, std::size_t size);
@@ -106,14 +136,32 @@ class ArgumentCheck {
                                           std::size_t b_size);
   [[gnu::cold]] void complain_about_counts(const char* name, std::size_t size,
                                            const std::size_t* counts);
-  [[gnu::cold]] void complain_about_overlap(const void* send, std::size_t send_bytes,
-                                            const void* recv, std::size_t recv_bytes,
-                                            const void* in_place_send);
+  [[gnu::cold]] void complain_about_overlap(Extent a, Extent b, std::uintptr_t in_place);
 
   Operation operation_;
   int rank_;
   int world_size_;
   Status status_;
 };
+
+/// `recv` is as large as `send`, and either the same memory or other memory.
+template <class S, class T>
+void same_shape(ArgumentCheck& check, DeviceSpan<S> send, DeviceSpan<T> recv) {
+  check.buffer("send", send).buffer("recv", recv);
+  check.same_size("send", send.size(), "recv", recv.size());
+  check.apart("send", send, "recv", recv, reinterpret_cast<std::uintptr_t>(recv.data()));
+}
+
+/// `whole` has a block for each rank, and `block` is either this rank's or other memory.
+template <class S, class T>
+void block_of(ArgumentCheck& check, const char* block_name, DeviceSpan<S> block,
+              const char* whole_name, DeviceSpan<T> whole) {
+  check.buffer(block_name, block).buffer(whole_name, whole);
+  check.one_block_a_rank(whole_name, whole.size(), block_name, block.size());
+  // In integers, since what was complained of above may lie outside of any array.
+  const std::uintptr_t own = static_cast<std::size_t>(check.rank()) * block.size_bytes();
+  const auto begin = reinterpret_cast<std::uintptr_t>(whole.data());
+  check.apart(block_name, block, whole_name, whole, begin == 0 ? 0 : begin + own);
+}
 
 }  // namespace comm::detail

@@ -25,7 +25,6 @@
 /// Move-only; not to be moved while guards made from it live (Group, Registration, SymmetricBuffer).
 
 #include <initializer_list>
-#include <type_traits>
 #include <utility>
 
 #include "comm/backend.h"
@@ -42,7 +41,6 @@ template <Backend B>
 class Communicator : detail::Face<B> {
   using Face = detail::Face<B>;
   using Face::backend_;
-  using Face::block;
   using Face::check;
   using Face::result;
   using Face::result_on;
@@ -63,9 +61,7 @@ class Communicator : detail::Face<B> {
   /// launcher set decides (docs/launching.md).
   template <Creatable C = B>
   static constexpr Result<Communicator> create(const typename C::Config& config = {}) {
-    Result<B> backend = B::create(config);
-    if (!backend.ok()) return std::move(backend).status();
-    return Communicator(std::move(*backend));
+    return wrap(B::create(config));
   }
 
   /// This rank, 0 … world_size() - 1; -1 where `split` left it out.
@@ -76,8 +72,7 @@ class Communicator : detail::Face<B> {
   constexpr std::uint64_t epoch() const { return backend_.epoch(); }
 
   /// Reduces `buffer` over all ranks, in place. NCCL: ncclAllReduce.
-  template <Reducible T>
-    requires(!std::is_const_v<T>)
+  template <ReducibleInPlace T>
   constexpr Status all_reduce(DeviceSpan<T> buffer, ReduceOp op = ReduceOp::sum,
                               Stream stream = {}) {
     Status bad = check(Operation::all_reduce, [&](auto& c) { c.buffer("buffer", buffer); });
@@ -91,11 +86,7 @@ class Communicator : detail::Face<B> {
     requires detail::SendOf<S, T>
   constexpr Result<DeviceSpan<S>> all_reduce(DeviceSpan<S> send, DeviceSpan<T> recv,
                                              ReduceOp op = ReduceOp::sum, Stream stream = {}) {
-    Status bad = check(Operation::all_reduce, [&](auto& c) {
-      c.buffer("send", send).buffer("recv", recv);
-      c.same_size("send", send.size(), "recv", recv.size());
-      c.apart(send.data(), send.size_bytes(), recv.data(), recv.size_bytes(), recv.data());
-    });
+    Status bad = check(Operation::all_reduce, [&](auto& c) { detail::same_shape(c, send, recv); });
     if (!bad.ok()) return bad;
     return result(
         send, recv,
@@ -104,7 +95,7 @@ class Communicator : detail::Face<B> {
 
   /// Reduces `buffer` in place on the communicator's own stream, after what is queued on `compute`;
   /// what is queued on `compute` later waits for it; the host does not.
-  template <Reducible T>
+  template <ReducibleInPlace T>
   constexpr Status all_reduce_async(DeviceSpan<T> buffer, ReduceOp op = ReduceOp::sum,
                                     Stream compute = {}) {
     Status bad = check(Operation::all_reduce_async, [&](auto& c) { c.buffer("buffer", buffer); });
@@ -115,7 +106,7 @@ class Communicator : detail::Face<B> {
   /// As `all_reduce_async`, but `compute` waits only from `ticket.join(compute)` on, so that it can
   /// compute meanwhile. Several tickets may be in flight; `buffer` is not to be touched before the
   /// join. A ticket dropped without a join orders nothing.
-  template <Reducible T>
+  template <ReducibleInPlace T>
   constexpr Result<Ticket> all_reduce_deferred(DeviceSpan<T> buffer, ReduceOp op = ReduceOp::sum,
                                                Stream compute = {}) {
     Status bad =
@@ -131,12 +122,8 @@ class Communicator : detail::Face<B> {
     requires detail::SendOf<S, T>
   constexpr Result<DeviceSpan<S>> all_gather(DeviceSpan<S> send, DeviceSpan<T> recv,
                                              Stream stream = {}) {
-    Status bad = check(Operation::all_gather, [&](auto& c) {
-      c.buffer("send", send).buffer("recv", recv);
-      c.one_block_a_rank("recv", recv.size(), "send", send.size());
-      c.apart(send.data(), send.size_bytes(), recv.data(), recv.size_bytes(),
-              block(recv, c.rank(), send.size()));
-    });
+    Status bad = check(Operation::all_gather,
+                       [&](auto& c) { detail::block_of(c, "send", send, "recv", recv); });
     if (!bad.ok()) return bad;
     return result(send, recv,
                   backend_.all_gather({send.data(), recv.data(), detail::moved_count(send),
@@ -149,12 +136,8 @@ class Communicator : detail::Face<B> {
     requires detail::SendOf<S, T>
   constexpr Result<DeviceSpan<S>> reduce_scatter(DeviceSpan<S> send, DeviceSpan<T> recv,
                                                  ReduceOp op = ReduceOp::sum, Stream stream = {}) {
-    Status bad = check(Operation::reduce_scatter, [&](auto& c) {
-      c.buffer("send", send).buffer("recv", recv);
-      c.one_block_a_rank("send", send.size(), "recv", recv.size());
-      c.apart(recv.data(), recv.size_bytes(), send.data(), send.size_bytes(),
-              block(send, c.rank(), recv.size()));
-    });
+    Status bad = check(Operation::reduce_scatter,
+                       [&](auto& c) { detail::block_of(c, "recv", recv, "send", send); });
     if (!bad.ok()) return bad;
     return result(send, recv,
                   backend_.reduce_scatter(
@@ -163,7 +146,7 @@ class Communicator : detail::Face<B> {
 
   /// Copies root's `buffer` to all, and waits until it is there, for no longer than the
   /// communicator's collective timeout. NCCL: ncclBroadcast.
-  template <Transportable T>
+  template <Receivable T>
   constexpr Status broadcast(DeviceSpan<T> buffer, int root, Stream stream = {}) {
     Status bad =
         check(Operation::broadcast, [&](auto& c) { c.buffer("buffer", buffer).root(root); });
@@ -173,7 +156,7 @@ class Communicator : detail::Face<B> {
   }
 
   /// As `broadcast`, without the wait.
-  template <Transportable T>
+  template <Receivable T>
   constexpr Status broadcast_async(DeviceSpan<T> buffer, int root, Stream stream = {}) {
     Status bad =
         check(Operation::broadcast_async, [&](auto& c) { c.buffer("buffer", buffer).root(root); });
@@ -201,10 +184,8 @@ class Communicator : detail::Face<B> {
   constexpr Result<DeviceSpan<S>> reduce(DeviceSpan<S> send, DeviceSpan<T> recv, ReduceOp op,
                                          int root, Stream stream = {}) {
     Status bad = check(Operation::reduce, [&](auto& c) {
-      c.buffer("send", send).buffer("recv", recv).root(root);
-      if (c.rank() != root) return;
-      c.same_size("send", send.size(), "recv", recv.size());
-      c.apart(send.data(), send.size_bytes(), recv.data(), recv.size_bytes(), recv.data());
+      c.buffer("send", send).root(root);
+      if (c.rank() == root) detail::same_shape(c, send, recv);
     });
     if (!bad.ok()) return bad;
     return result_on(root, send, recv,
@@ -219,11 +200,8 @@ class Communicator : detail::Face<B> {
   constexpr Result<DeviceSpan<S>> gather(DeviceSpan<S> send, DeviceSpan<T> recv, int root,
                                          Stream stream = {}) {
     Status bad = check(Operation::gather, [&](auto& c) {
-      c.buffer("send", send).buffer("recv", recv).root(root);
-      if (c.rank() != root) return;
-      c.one_block_a_rank("recv", recv.size(), "send", send.size());
-      c.apart(send.data(), send.size_bytes(), recv.data(), recv.size_bytes(),
-              block(recv, root, send.size()));
+      c.buffer("send", send).root(root);
+      if (c.rank() == root) detail::block_of(c, "send", send, "recv", recv);
     });
     if (!bad.ok()) return bad;
     return result_on(root, send, recv,
@@ -238,11 +216,8 @@ class Communicator : detail::Face<B> {
   constexpr Result<DeviceSpan<S>> scatter(DeviceSpan<S> send, DeviceSpan<T> recv, int root,
                                           Stream stream = {}) {
     Status bad = check(Operation::scatter, [&](auto& c) {
-      c.buffer("send", send).buffer("recv", recv).root(root);
-      if (c.rank() != root) return;
-      c.one_block_a_rank("send", send.size(), "recv", recv.size());
-      c.apart(recv.data(), recv.size_bytes(), send.data(), send.size_bytes(),
-              block(send, root, recv.size()));
+      c.buffer("recv", recv).root(root);
+      if (c.rank() == root) detail::block_of(c, "recv", recv, "send", send);
     });
     if (!bad.ok()) return bad;
     return result(send, recv,
@@ -256,12 +231,13 @@ class Communicator : detail::Face<B> {
     requires detail::SendOf<S, T>
   constexpr Result<DeviceSpan<S>> all_to_all(DeviceSpan<S> send, DeviceSpan<T> recv,
                                              Stream stream = {}) {
-    const auto world = static_cast<std::size_t>(world_size());
+    // No rank of a communicator of nobody gets further than the backend, which refuses all.
+    const auto world = static_cast<std::size_t>(world_size() > 0 ? world_size() : 1);
     Status bad = check(Operation::all_to_all, [&](auto& c) {
       c.buffer("send", send).buffer("recv", recv);
       c.same_size("send", send.size(), "recv", recv.size());
-      c.one_block_a_rank("send", send.size(), "a block", send.size() / world);
-      c.apart(send.data(), send.size_bytes(), recv.data(), recv.size_bytes(), nullptr);
+      c.divisible("send", send.size(), world);
+      c.apart("send", send, "recv", recv);
     });
     if (!bad.ok()) return bad;
     return result(send, recv,
@@ -280,7 +256,7 @@ class Communicator : detail::Face<B> {
     Status bad = check(Operation::all_to_all_v, [&](auto& c) {
       c.buffer("send", send).buffer("recv", recv);
       c.counts("send", send.size(), send_counts).counts("recv", recv.size(), recv_counts);
-      c.apart(send.data(), send.size_bytes(), recv.data(), recv.size_bytes(), nullptr);
+      c.apart("send", send, "recv", recv);
     });
     if (!bad.ok()) return bad;
     return result(send, recv,
@@ -299,8 +275,7 @@ class Communicator : detail::Face<B> {
   }
 
   /// Receives from `source`, which calls `send_to` with the same size. NCCL: ncclRecv.
-  template <Transportable T>
-    requires(!std::is_const_v<T>)
+  template <Receivable T>
   constexpr Status recv_from(DeviceSpan<T> buffer, int source, Stream stream = {}) {
     Status bad = check(Operation::recv_from,
                        [&](auto& c) { c.buffer("buffer", buffer).peer("source", source); });
@@ -316,7 +291,7 @@ class Communicator : detail::Face<B> {
                                             int source, Stream stream = {}) {
     Status bad = check(Operation::send_recv, [&](auto& c) {
       c.buffer("send", send).buffer("recv", recv).peer("dest", dest).peer("source", source);
-      c.apart(send.data(), send.size_bytes(), recv.data(), recv.size_bytes(), nullptr);
+      c.apart("send", send, "recv", recv);
     });
     if (!bad.ok()) return bad;
     return result(
@@ -338,7 +313,7 @@ class Communicator : detail::Face<B> {
   constexpr Group<B> group() { return Group<B>(backend_); }
 
   /// Registers `[buffer, buffer + bytes)` with the transport; 0 where there is nothing to register.
-  template <Transportable T>
+  template <Receivable T>
   constexpr Result<RegistrationHandle> register_buffer(DeviceSpan<T> buffer) {
     Status bad = check(Operation::register_buffer, [&](auto& c) { c.buffer("buffer", buffer); });
     if (!bad.ok()) return bad;
@@ -349,7 +324,7 @@ class Communicator : detail::Face<B> {
   }
 
   /// As `register_buffer`, for as long as the returned guard lives.
-  template <Transportable T>
+  template <Receivable T>
   constexpr Result<Registration<B>> registered(DeviceSpan<T> buffer) {
     Result<RegistrationHandle> handle = register_buffer(buffer);
     if (!handle.ok()) return std::move(handle).status();
@@ -365,12 +340,10 @@ class Communicator : detail::Face<B> {
   /// As `symmetric_alloc`, for as long as the returned guard lives.
   template <Transportable T>
   constexpr Result<SymmetricBuffer<B, T>> symmetric_buffer(std::size_t count) {
-    std::size_t bytes = 0;
-    const bool fits = !__builtin_mul_overflow(count, sizeof(T), &bytes);
     Status bad = check(Operation::symmetric_alloc,
-                       [&](auto& c) { c.that(fits, "count times the element size overflows"); });
+                       [&](auto& c) { c.template fits<T>("the buffer", nullptr, count); });
     if (!bad.ok()) return bad;
-    Result<void*> memory = backend_.symmetric_alloc({bytes});
+    Result<void*> memory = backend_.symmetric_alloc({count * sizeof(T)});
     if (!memory.ok()) return std::move(memory).status();
     return SymmetricBuffer<B, T>(backend_, *memory, count);
   }
@@ -393,13 +366,7 @@ class Communicator : detail::Face<B> {
     return shrink(excluded.begin(), excluded.size());
   }
   constexpr Result<Communicator> shrink(const int* excluded, std::size_t count) {
-    Status bad = check(Operation::shrink, [&](auto& c) {
-      for (std::size_t i = 0; i < count; ++i) {
-        c.peer("an excluded rank", excluded[i]);
-        c.that(excluded[i] != c.rank(), "the calling rank cannot exclude itself");
-      }
-      c.that(count > 0, "no rank is excluded");
-    });
+    Status bad = check(Operation::shrink, [&](auto& c) { c.excluded(excluded, count); });
     if (!bad.ok()) return bad;
     return wrap(backend_.shrink({excluded, count}));
   }

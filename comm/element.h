@@ -96,4 +96,8 @@ concept Transportable = is_element<std::remove_cv_t<T>> || std::is_trivially_cop
 template <class T>
 concept Reducible = is_element<std::remove_cv_t<T>>;
 
+/// May hold a result: not `const`.
+template <class T>
+concept Writable = !std::is_const_v<T>;
+
 }  // namespace comm

@@ -13,6 +13,14 @@
 
 namespace comm {
 
+/// May be received into.
+template <class T>
+concept Receivable = Transportable<T> && Writable<T>;
+
+/// May be reduced where it lies.
+template <class T>
+concept ReducibleInPlace = Reducible<T> && Writable<T>;
+
 /// Counts of blocks need a unit that the backend knows: an element type, or bytes.
 template <class T>
 concept Countable = Reducible<T> ||(Transportable<T> && sizeof(T) == 1);
@@ -31,7 +39,7 @@ constexpr std::size_t moved_count(DeviceSpan<T> span) {
 
 /// `S` is `T` or `const T`: the contribution of an operation whose result is of `T`.
 template <class S, class T>
-concept SendOf = !std::is_const_v<T> && std::same_as<std::remove_const_t<S>, T>;
+concept SendOf = Writable<T> && std::same_as<std::remove_const_t<S>, T>;
 
 template <Backend B>
 class Face {
@@ -47,11 +55,6 @@ class Face {
     } else {
       return {};
     }
-  }
-
-  template <class T>
-  static const void* block(DeviceSpan<T> span, int rank, std::size_t size) {
-    return span.data() == nullptr ? nullptr : span.data() + static_cast<std::size_t>(rank) * size;
   }
 
   template <class S, class T>

@@ -342,6 +342,10 @@ constexpr OperationInfo info_of(const Op& op) {
   OperationInfo info{.operation = Op::operation};
   if constexpr (requires { op.type; }) info.type = op.type;
   if constexpr (requires { op.count; }) info.count = op.count;
+  if constexpr (Op::operation == Operation::recv_command_u32) {
+    info.type = DataType::u32;
+    info.count = 1;
+  }
   if constexpr (requires { op.send_count; }) info.count = op.send_count;
   if constexpr (requires { op.bytes; }) info.count = op.bytes;
   if constexpr (requires { op.op; }) {

@@ -32,8 +32,9 @@ class [[nodiscard]] Result {
              !std::same_as<std::remove_cvref_t<U>, Status>)
   constexpr Result(U&& value) noexcept : storage_(std::forward<U>(value)) {}  // NOLINT
 
-  /// An error. `status` must not be ok.
-  constexpr Result(Status status) noexcept : status_(std::move(status)), storage_() {}  // NOLINT
+  /// An error. An ok `status` has no value to offer and so becomes an error that says this.
+  constexpr Result(Status status) noexcept  // NOLINT
+      : status_(status.ok() ? Status(kNoValue) : std::move(status)), storage_() {}
 
   constexpr Result(Result&& other) noexcept
       : status_(std::move(other).status()),
@@ -83,6 +84,8 @@ class [[nodiscard]] Result {
  private:
   static constexpr detail::StatusError kTaken{StatusCode::internal, true, 0,
                                               "(this error was handed on)"};
+  static constexpr detail::StatusError kNoValue{StatusCode::internal, true, 0,
+                                                "a Result was made of an ok Status, with no value"};
 
   // Guaranteed elision lets the members above choose which one to make without
   // `std::construct_at`, whose header alone costs more to include than all of comm.

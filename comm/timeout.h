@@ -30,6 +30,7 @@ class Timeout {
     return t;
   }
   static constexpr Timeout milliseconds(std::int64_t n) {
+    if (n <= 0) return nanoseconds(0);
     return nanoseconds(n > kForever / 1'000'000 ? kForever : n * 1'000'000);
   }
   static constexpr Timeout never() { return nanoseconds(kForever); }
@@ -46,7 +47,7 @@ class Timeout {
   static constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
 
   static constexpr std::int64_t to_nanoseconds(double n) {
-    if (n <= 0) return 0;
+    if (!(n > 0)) return 0;  // Nor where it is not a number.
     return n >= 9.2e18 ? kForever : static_cast<std::int64_t>(n);
   }
 

@@ -42,7 +42,7 @@ int main() {
 #endif
 
 #ifdef FAIL_a_constant_is_reduced_in_place
-  c.all_reduce(DeviceSpan(constants, 4)).ignore();  // EXPECT: is_const_v
+  c.all_reduce(DeviceSpan(constants, 4)).ignore();  // EXPECT: Writable
 #endif
 
 #ifdef FAIL_a_constant_is_received_into

@@ -1,0 +1,83 @@
+#include "comm/decorators/logged.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+
+namespace comm::detail {
+namespace {
+
+/// A line of bounded length that always ends in a newline.
+class Line {
+ public:
+  [[gnu::format(printf, 2, 3)]] void add(const char* format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    const int wanted = std::vsnprintf(text_ + size_, kMost - size_, format, arguments);
+    va_end(arguments);
+    if (wanted > 0) size_ += static_cast<std::size_t>(wanted);
+    if (size_ >= kMost) size_ = kMost - 1;
+  }
+
+  /// A message of several lines would be several log lines.
+  const char* finish() {
+    for (std::size_t i = 0; i < size_; ++i) {
+      if (text_[i] == '\n' || text_[i] == '\r') text_[i] = ' ';
+    }
+    std::memcpy(text_ + size_, "\n", 2);
+    return text_;
+  }
+
+ private:
+  static constexpr std::size_t kMost = 1024;
+  char text_[kMost + 2] = {};
+  std::size_t size_ = 0;
+};
+
+bool counts_bytes(Operation operation) {
+  return operation == Operation::register_buffer || operation == Operation::symmetric_alloc;
+}
+
+bool moves_elements(Operation operation) {
+  return operation <= Operation::send_recv;
+}
+
+bool has_stream(Operation operation) {
+  return operation <= Operation::barrier || operation == Operation::synchronize;
+}
+
+}  // namespace
+
+void write_log_line(LogSink sink, const LogEntry& entry, StatusCode code,
+                    const char* message) noexcept {
+  const OperationInfo& info = entry.info;
+  Line line;
+  line.add("comm: rank=%d world=%d", entry.rank, entry.world_size);
+  if (entry.sequence != 0) {
+    line.add(" epoch=%llu seq=%llu", static_cast<unsigned long long>(entry.epoch),
+             static_cast<unsigned long long>(entry.sequence));
+  }
+  line.add(" op=%s", to_string(info.operation));
+  if (moves_elements(info.operation)) {
+    line.add(" type=%s count=%zu bytes=%zu", to_string(info.type), info.count,
+             info.count * size_of(info.type));
+  } else if (counts_bytes(info.operation)) {
+    line.add(" bytes=%zu", info.count);
+  }
+  if (info.reduces) {
+    line.add(" reduce=%s", to_string(info.op));
+    if (info.op.kind() == ReduceOp::Kind::premul_sum) line.add("(%g)", info.op.factor());
+  }
+  if (info.root >= 0) line.add(" root=%d", info.root);
+  if (info.peer >= 0) line.add(" peer=%d", info.peer);
+  if (entry.source >= 0) line.add(" source=%d", entry.source);
+  if (info.operation == Operation::split) line.add(" color=%d", entry.color);
+  if (has_stream(info.operation)) {
+    line.add(" stream=%s", info.stream.is_given() ? "given" : "own");
+  }
+  line.add(" result=%s", to_string(code));
+  if (code != StatusCode::ok) line.add(": %s", message);
+  sink(line.finish());
+}
+
+}  // namespace comm::detail

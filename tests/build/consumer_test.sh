@@ -31,6 +31,16 @@ expect() { # CLASS FLAG...
   fi
 }
 
+expect_refusal() { # WORDS FLAG...
+  local words=$1 out
+  shift
+  if out=$(bazel build --nobuild "$@" //:engine 2>&1) || [[ $out != *"$words"* ]]; then
+    echo "FAILED: expected '$*' to be refused with '$words':"
+    echo "$out"
+    exit 1
+  fi
+}
+
 for backend in "$@"; do
   case $backend in
     single_gpu) expect comm::SingleGpu ;;
@@ -39,3 +49,4 @@ for backend in "$@"; do
   esac
 done
 expect engine::OwnBackend --@comm//comm:default_backend=//:own_backend
+expect_refusal "unknown value; use one of: host, nccl, single_gpu" --@comm//comm:backend=hst

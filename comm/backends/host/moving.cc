@@ -1,0 +1,227 @@
+/// Collectives that only move: each round a rank fills its slot and the others take what is theirs.
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "comm/backends/host/collectives.h"
+
+namespace comm::detail::host {
+
+namespace {
+
+void move_bytes(void* to, const void* from, std::size_t bytes) {
+  if (to != from && bytes != 0) std::memcpy(to, from, bytes);
+}
+
+/// `send`, of `bytes`, to every rank that has `takes`; there into block r of `recv`.
+Status spread(Call& call, const void* send, void* recv, std::size_t bytes, bool takes) {
+  const auto block = [&](int r) { return static_cast<std::size_t>(r) * bytes; };
+  if (takes) move_bytes(at(recv, block(call.rank())), send, bytes);
+  if (bytes <= kInline) {
+    Status met = call.meet(send, bytes);
+    for (int r = 0; met.ok() && takes && r < call.size(); ++r)
+      if (r != call.rank()) move_bytes(at(recv, block(r)), call.payload(r), bytes);
+    return met;
+  }
+  const std::size_t most = call.team().layout().slot_bytes;
+  for (std::size_t done = 0; done < bytes; done += most) {
+    const std::size_t n = std::min(most, bytes - done);
+    std::memcpy(call.next_slot(), at(send, done), n);
+    Status met = call.meet();
+    if (!met.ok()) return met;
+    for (int r = 0; takes && r < call.size(); ++r)
+      if (r != call.rank()) std::memcpy(at(recv, block(r) + done), call.slot(r), n);
+  }
+  return {};
+}
+
+/// Block r of `send` to rank r, from each rank that has `gives`; into block of the giver of `recv`,
+/// or, where there is but one giver, `recv` itself.
+Status deal(Call& call, const void* send, void* recv, std::size_t bytes, int only_giver) {
+  const auto size = static_cast<std::size_t>(call.size());
+  const auto own = static_cast<std::size_t>(call.rank());
+  const bool gives = only_giver < 0 || only_giver == call.rank();
+  const std::size_t most = call.team().layout().slot_bytes / size / kLine * kLine;
+  for (std::size_t done = 0;;) {
+    const std::size_t n = std::min(most, bytes - done);
+    std::byte* slot = call.next_slot();
+    for (std::size_t r = 0; gives && r < size; ++r)
+      if (r != own) move_bytes(slot + r * most, at(send, r * bytes + done), n);
+    Status met = call.meet();
+    if (!met.ok() || n == 0) return met;
+    for (std::size_t r = 0; r < size; ++r) {
+      if (only_giver >= 0 && r != static_cast<std::size_t>(only_giver)) continue;
+      std::byte* to = at(recv, (only_giver >= 0 ? 0 : r * bytes) + done);
+      if (r == own)
+        move_bytes(to, at(send, own * bytes + done), n);
+      else
+        move_bytes(to, call.slot(static_cast<int>(r)) + own * most, n);
+    }
+    done += n;
+    if (done == bytes) return met;
+  }
+}
+
+}  // namespace
+
+Status exchange_places(Call& call, const SymmetricMemory& memory, const void* send,
+                       std::size_t send_bytes, const void* recv, std::size_t recv_bytes,
+                       Places& places) {
+  if (!memory.was_used() || call.size() == 1) return {};
+  const std::uint64_t own[2] = {memory.locate(send, send_bytes), memory.locate(recv, recv_bytes)};
+  Status met = call.meet(own, sizeof own);
+  if (!met.ok()) return met;
+  for (int r = 0; r < call.size(); ++r) {
+    std::uint64_t theirs[2];
+    std::memcpy(theirs, call.payload(r), sizeof theirs);
+    if (theirs[0] == 0 || theirs[1] == 0) return {};
+    places.send[r] = memory.at(theirs[0]);
+    places.recv[r] = memory.at(theirs[1]);
+    // An area that this rank has freed already: the ranks disagree on what is allocated.
+    if (places.send[r] == nullptr || places.recv[r] == nullptr)
+      return call.fail(make_error(StatusCode::mismatch, 0,
+                                  "%s uses symmetric memory that %s has freed",
+                                  call.team().name(r).text, call.team().name(call.rank()).text));
+  }
+  places.are_known = true;
+  return {};
+}
+
+Status barrier(const Setting& on) {
+  Call call(on.team, {Operation::barrier}, 0, on.timeout_ns);
+  return call.meet();
+}
+
+Status all_gather(const Setting& on, const ops::AllGather& op) {
+  Call call(on.team, {Operation::all_gather, op.type}, op.count, on.timeout_ns);
+  const std::size_t bytes = op.count * size_of(op.type);
+  if (bytes >= kDirectFrom) {
+    Places places;
+    Status met = exchange_places(call, on.symmetric, op.send, bytes, op.send, 0, places);
+    if (!met.ok()) return met;
+    if (places.are_known) {
+      for (int r = 0; r < call.size(); ++r)
+        move_bytes(at(op.recv, static_cast<std::size_t>(r) * bytes),
+                   r == call.rank() ? op.send : places.send[r], bytes);
+      return call.meet();
+    }
+  }
+  return spread(call, op.send, op.recv, bytes, true);
+}
+
+Status gather(const Setting& on, const ops::Gather& op) {
+  Call call(on.team, {.operation = Operation::gather, .type = op.type, .root = op.root}, op.count,
+            on.timeout_ns);
+  return spread(call, op.send, op.recv, op.count * size_of(op.type), call.rank() == op.root);
+}
+
+Status broadcast(const Setting& on, const ops::Broadcast& op) {
+  Call call(on.team, {.operation = Operation::broadcast, .type = op.type, .root = op.root},
+            op.count, on.timeout_ns);
+  const std::size_t bytes = op.count * size_of(op.type);
+  const bool gives = call.rank() == op.root;
+  if (bytes <= kInline) {
+    Status met = call.meet(op.buffer, gives ? bytes : 0);
+    if (met.ok() && !gives) move_bytes(op.buffer, call.payload(op.root), bytes);
+    return met;
+  }
+  if (bytes >= kDirectFrom) {
+    Places places;
+    Status met = exchange_places(call, on.symmetric, op.buffer, bytes, op.buffer, 0, places);
+    if (!met.ok()) return met;
+    if (places.are_known) {
+      if (!gives) move_bytes(op.buffer, places.send[op.root], bytes);
+      return call.meet();
+    }
+  }
+  const std::size_t most = on.team.layout().slot_bytes;
+  for (std::size_t done = 0; done < bytes; done += most) {
+    const std::size_t n = std::min(most, bytes - done);
+    if (gives) std::memcpy(call.next_slot(), at(op.buffer, done), n);
+    Status met = call.meet();
+    if (!met.ok()) return met;
+    if (!gives) std::memcpy(at(op.buffer, done), call.slot(op.root), n);
+  }
+  return {};
+}
+
+Status scatter(const Setting& on, const ops::Scatter& op) {
+  Call call(on.team, {.operation = Operation::scatter, .type = op.type, .root = op.root}, op.count,
+            on.timeout_ns);
+  return deal(call, op.send, op.recv, op.count * size_of(op.type), op.root);
+}
+
+Status all_to_all(const Setting& on, const ops::AllToAll& op) {
+  Call call(on.team, {Operation::all_to_all, op.type}, op.count, on.timeout_ns);
+  const std::size_t bytes = op.count * size_of(op.type);
+  const auto size = static_cast<std::size_t>(call.size());
+  if (bytes * size >= kDirectFrom) {
+    Places places;
+    Status met = exchange_places(call, on.symmetric, op.send, bytes * size, op.send, 0, places);
+    if (!met.ok()) return met;
+    if (places.are_known) {
+      const std::size_t mine = static_cast<std::size_t>(call.rank()) * bytes;
+      for (std::size_t r = 0; r < size; ++r)
+        move_bytes(at(op.recv, r * bytes), places.send[r] + mine, bytes);
+      return call.meet();
+    }
+  }
+  return deal(call, op.send, op.recv, bytes, -1);
+}
+
+Status all_to_all_v(const Setting& on, const ops::AllToAllV& op) {
+  Call call(on.team, {Operation::all_to_all_v, op.type}, 0, on.timeout_ns);
+  const std::size_t e = size_of(op.type);
+  const auto size = static_cast<std::size_t>(call.size());
+  const auto own = static_cast<std::size_t>(call.rank());
+
+  // Everybody's counts to everybody: all find the same disagreement, and know the rounds to come.
+  const std::size_t row = size * sizeof(std::size_t);
+  std::memcpy(call.next_slot(), op.send_counts, row);
+  std::memcpy(call.next_slot() + row, op.recv_counts, row);
+  Status met = call.meet();
+  if (!met.ok()) return met;
+  const auto count = [&](std::size_t rank, std::size_t column) {
+    return reinterpret_cast<const std::size_t*>(call.slot(static_cast<int>(rank)))[column];
+  };
+  std::size_t largest = 0;
+  for (std::size_t from = 0; from < size; ++from) {
+    for (std::size_t to = 0; to < size; ++to) {
+      const std::size_t sent = count(from, to);
+      const std::size_t expected = count(to, size + from);
+      largest = std::max(largest, sent);
+      if (sent != expected)
+        return call.fail(make_error(StatusCode::mismatch, 0,
+                                    "all_to_all_v: %s sends %zu elements to %s, which expects %zu",
+                                    on.team.name(static_cast<int>(from)).text, sent,
+                                    on.team.name(static_cast<int>(to)).text, expected));
+    }
+  }
+
+  const std::size_t most = on.team.layout().slot_bytes / size / kLine * kLine;
+  const auto piece = [&](std::size_t elements, std::size_t done) {
+    return elements * e > done ? std::min(most, elements * e - done) : 0;
+  };
+  for (std::size_t done = 0; done < largest * e; done += most) {
+    std::byte* slot = call.next_slot();
+    const std::byte* from = at(op.send, 0);
+    std::byte* to = at(op.recv, 0);
+    for (std::size_t r = 0; r < size; ++r) {
+      if (r != own) move_bytes(slot + r * most, from + done, piece(op.send_counts[r], done));
+      from += op.send_counts[r] * e;
+    }
+    met = call.meet();
+    if (!met.ok()) return met;
+    const std::byte* kept = at(op.send, done);
+    for (std::size_t r = 0; r < own; ++r) kept += op.send_counts[r] * e;
+    for (std::size_t r = 0; r < size; ++r) {
+      const std::byte* source = r == own ? kept : call.slot(static_cast<int>(r)) + own * most;
+      move_bytes(to + done, source, piece(op.recv_counts[r], done));
+      to += op.recv_counts[r] * e;
+    }
+  }
+  return {};
+}
+
+}  // namespace comm::detail::host

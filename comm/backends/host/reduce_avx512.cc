@@ -1,0 +1,14 @@
+#include "comm/backends/host/reduce.h"
+
+#if defined(__x86_64__)
+#define COMM_HOST_TARGET [[gnu::target("avx,avx2,avx512f,avx512bw,avx512dq,avx512vl")]]
+#include "comm/backends/host/reduce_impl.h"
+
+namespace comm::detail::host {
+const ReductionTable* const kAvx512Reductions = &kTable.rows;
+}
+#else
+namespace comm::detail::host {
+const ReductionTable* const kAvx512Reductions = nullptr;
+}
+#endif

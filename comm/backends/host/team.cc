@@ -1,0 +1,231 @@
+#include "comm/backends/host/team.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "comm/rendezvous/out_of_band.h"
+
+namespace comm::detail::host {
+
+Result<std::unique_ptr<Team>> Team::attach(std::shared_ptr<World> world, std::vector<int> members,
+                                           int rank, std::uint64_t offset) {
+  std::unique_ptr<Team> team(new Team);
+  team->rank_ = rank;
+  team->size_ = static_cast<int>(members.size());
+  team->layout_ = Layout::of(team->size_, world->slot_bytes);
+  Result<Mapping> mapping = world->file.map(offset, team->layout_.total());
+  if (!mapping.ok()) return std::move(mapping).status();
+  std::byte* base = mapping->base();
+  team->mapping_ = std::move(*mapping);
+  team->offset_ = offset;
+  team->header_ = reinterpret_cast<Header*>(base);
+  team->lines_ = reinterpret_cast<RankLines*>(base + team->layout_.lines());
+  team->own_ = team->lines_ + rank;
+  team->rings_ = reinterpret_cast<Ring*>(base + team->layout_.rings());
+  team->ring_data_ = base + team->layout_.ring_data();
+  team->slots_ = base + team->layout_.slots();
+  team->outs_ = base + team->layout_.outs();
+  team->quick_looks_ = world->waiting.spins >= 100 ? 100 : 0;
+  team->world_ = std::move(world);
+  team->members_ = std::move(members);
+  team->own_->state.store(RankState::running, std::memory_order_release);
+  return team;
+}
+
+Team::~Team() {
+  if (header_ == nullptr || !world_->fork_guard.is_original()) return;
+  own_->state.store(RankState::left, std::memory_order_release);
+  wake_all();
+  if (header_->detached.fetch_add(1) + 1 == static_cast<std::uint32_t>(size_))
+    world_->file.discard(offset_, layout_.total());
+}
+
+Team::Name Team::name(int rank) const {
+  Name name{};
+  const int in_world = members_[static_cast<std::size_t>(rank)];
+  if (in_world == rank)
+    std::snprintf(name.text, sizeof name.text, "rank %d", rank);
+  else
+    std::snprintf(name.text, sizeof name.text, "rank %d (world rank %d)", rank, in_world);
+  return name;
+}
+
+void Team::wake_waiters() {
+  std::uint64_t sleepers = own_->waiters.exchange(0);
+  for (; sleepers != 0; sleepers &= sleepers - 1) {
+    RankLines& other = lines_[__builtin_ctzll(sleepers)];
+    other.wake.fetch_add(1);
+    futex_wake(other.wake);
+  }
+}
+
+void Team::wake_all() {
+  for (int r = 0; r < size_; ++r) {
+    if (r == rank_) continue;
+    lines_[r].wake.fetch_add(1);
+    futex_wake(lines_[r].wake);
+  }
+}
+
+Status Team::fail(Operation operation, const Status& cause) {
+  Poison none = Poison::none;
+  if (header_->poison.compare_exchange_strong(none, Poison::being_written)) {
+    header_->cause.code = static_cast<std::uint32_t>(cause.code());
+    header_->cause.native_code = cause.native_code();
+    std::snprintf(header_->cause.text, sizeof header_->cause.text, "%s", cause.message());
+    header_->poison.store(Poison::set, std::memory_order_release);
+    wake_all();
+  }
+  return failure(operation);
+}
+
+Status Team::failure(Operation operation) const {
+  // Whoever writes the cause is a few instructions from the end of it, or died there.
+  for (int i = 0; i < 1000 && header_->poison.load(std::memory_order_acquire) != Poison::set; ++i)
+    sched_yield();
+  if (header_->poison.load(std::memory_order_acquire) != Poison::set)
+    return make_error(StatusCode::peer_lost, 0,
+                      "%s on rank %d of %d: a rank died while it reported a failure",
+                      to_string(operation), rank_, size_);
+  return make_error(static_cast<StatusCode>(header_->cause.code), header_->cause.native_code,
+                    "%s on rank %d of %d: %s", to_string(operation), rank_, size_,
+                    header_->cause.text);
+}
+
+Status Team::refusal(Operation operation) const {
+  if (!world_->fork_guard.is_original())
+    return make_error(
+        StatusCode::unhealthy, 0,
+        "%s on rank %d of %d: refused in a process forked from the one that made this "
+        "communicator; make a communicator in the child, or fork before making one",
+        to_string(operation), rank_, size_);
+  Status first = failure(operation);
+  return make_error(StatusCode::unhealthy, first.native_code(),
+                    "%s; refused since then: call attempt_reconnect on every rank, or make a new "
+                    "communicator",
+                    first.message());
+}
+
+bool Team::is_healthy() {
+  if (!is_usable()) return false;
+  Status lost = lost_peer(~std::uint64_t{0}, true);
+  if (lost.ok()) return true;
+  fail(Operation::synchronize, lost).ignore();
+  return false;
+}
+
+Status Team::lost_peer(std::uint64_t among, bool ask_rendezvous) {
+  const std::uint64_t ended = world_->peers.ended();
+  for (int r = 0; ended != 0 && r < size_; ++r) {
+    const int in_world = members_[static_cast<std::size_t>(r)];
+    if ((ended & bit(in_world)) == 0 || (among & bit(r)) == 0) continue;
+    if (lines_[r].state.load(std::memory_order_acquire) == RankState::left) continue;
+    return make_error(StatusCode::peer_lost, 0, "%s is lost: its process %d has ended",
+                      name(r).text, static_cast<int>(world_->peers.pid(in_world)));
+  }
+  if (!ask_rendezvous || world_->out_of_band == nullptr ||
+      world_->is_superseded.load(std::memory_order_relaxed))
+    return {};
+  Status told = world_->out_of_band->check();
+  if (told.ok()) return {};
+  const int lost = world_->out_of_band->lost_rank();
+  const auto member = std::find(members_.begin(), members_.end(), lost);
+  if (lost >= 0 && member == members_.end()) return {};  // Lost to others, not to this team.
+  if (lost >= 0 && lines_[member - members_.begin()].state.load() == RankState::left) return {};
+  return told;
+}
+
+Status Team::departed(Missing missing, Operation operation) {
+  for (int r = 0; r < size_; ++r) {
+    if (lines_[r].state.load(std::memory_order_acquire) != RankState::left) continue;
+    // What it did before it left counts.
+    if ((missing() & bit(r)) == 0) continue;
+    return make_error(StatusCode::peer_lost, 0,
+                      "%s has left: its communicator was destroyed while rank %d waited for it in "
+                      "%s; all ranks must make the same calls",
+                      name(r).text, rank_, to_string(operation));
+  }
+  return {};
+}
+
+Status Team::overdue(std::uint64_t missing, std::int64_t timeout_ns, Operation operation) const {
+  char ranks[256];
+  std::size_t used = 0;
+  ranks[0] = '\0';
+  for (int r = 0; r < size_ && used + 56 < sizeof ranks; ++r) {
+    if ((missing & bit(r)) == 0) continue;
+    const std::uint64_t w = std::max(
+        posts(r)[0].word.load(), posts(r)[1].word.load(), [](std::uint64_t a, std::uint64_t b) {
+          return static_cast<std::uint32_t>(a) < static_cast<std::uint32_t>(b);
+        });
+    const int n = std::snprintf(ranks + used, sizeof ranks - used, "%s%d (last seen in %s)",
+                                used == 0 ? "" : ", ", r,
+                                w == 0 ? "nothing" : to_string(Meta::from_word(w).operation));
+    used += static_cast<std::size_t>(n);
+  }
+  return make_error(
+      StatusCode::timeout, 0,
+      "%s waited %.3f s on rank %d of %d for rank %s, whose process lives; it is late "
+      "or makes other calls",
+      to_string(operation), static_cast<double>(timeout_ns) * 1e-9, rank_, size_, ranks);
+}
+
+Status Team::wait(Missing missing, std::int64_t timeout_ns, Operation operation) {
+  return wait_slowly(missing, timeout_ns, operation, false);
+}
+
+Status Team::wait_regardless(Missing missing, std::int64_t timeout_ns, Operation operation) {
+  return wait_slowly(missing, timeout_ns, operation, true);
+}
+
+Status Team::wait_slowly(Missing missing, std::int64_t timeout_ns, Operation operation,
+                         bool regardless) {
+  const WaitPolicy& policy = world_->waiting;
+  for (int i = 0; i < policy.spins; ++i) {
+    if (missing() == 0) return {};
+    if (!regardless && header_->poison.load(std::memory_order_relaxed) != Poison::none)
+      return failure(operation);
+    pause();
+  }
+  const std::int64_t deadline = deadline_after(timeout_ns);
+  const bool exact = world_->wakes_are_exact;
+  std::int64_t pause_ns = exact ? policy.first_sleep_ns : 50'000;
+  const std::int64_t longest = exact ? policy.longest_sleep_ns : 1'000'000;
+  for (int round = 0;; ++round) {
+    const std::uint64_t on = missing();
+    if (on == 0) return {};
+    if (!regardless && header_->poison.load(std::memory_order_acquire) != Poison::none)
+      return failure(operation);
+    const bool is_yielding = round < policy.yields;
+    if (!is_yielding || round % 64 == 63) {
+      // What is there wins over whatever happened to its sender since.
+      const std::int64_t left = deadline == kForever ? kForever : deadline - now_ns();
+      Status bad = departed(missing, operation);
+      if (bad.ok()) bad = lost_peer(regardless ? on : ~std::uint64_t{0}, !regardless);
+      if (bad.ok() && left <= 0 && missing() != 0) bad = overdue(on, timeout_ns, operation);
+      if (!bad.ok()) return regardless ? std::move(bad) : fail(operation, bad);
+      if (!is_yielding) {
+        sleep(missing, on, std::min({pause_ns, longest, left}), regardless);
+        pause_ns = std::min(pause_ns * 2, longest);
+        continue;
+      }
+    }
+    sched_yield();
+  }
+}
+
+void Team::sleep(Missing missing, std::uint64_t on, std::int64_t nanoseconds, bool regardless) {
+  const std::uint32_t seen = own_->wake.load(std::memory_order_acquire);
+  for (std::uint64_t rest = on; rest != 0; rest &= rest - 1)
+    lines_[__builtin_ctzll(rest)].waiters.fetch_or(bit(rank_));
+  if (world_->wakes_are_exact) barrier_everywhere();
+  const bool poisoned = !regardless && header_->poison.load() != Poison::none;
+  if (missing() == on && !poisoned) futex_wait(own_->wake, seen, nanoseconds);
+  for (std::uint64_t rest = on; rest != 0; rest &= rest - 1)
+    lines_[__builtin_ctzll(rest)].waiters.fetch_and(~bit(rank_));
+}
+
+}  // namespace comm::detail::host

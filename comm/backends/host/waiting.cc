@@ -1,0 +1,57 @@
+#include "comm/backends/host/waiting.h"
+
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <limits>
+
+namespace comm::detail::host {
+
+std::int64_t now_ns() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<std::int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
+}
+
+std::int64_t deadline_after(std::int64_t timeout_ns) {
+  const std::int64_t now = now_ns();
+  std::int64_t sum = 0;
+  return __builtin_add_overflow(now, timeout_ns, &sum) ? std::numeric_limits<std::int64_t>::max()
+                                                       : sum;
+}
+
+void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t value, std::int64_t nanoseconds) {
+  timespec t;
+  t.tv_sec = static_cast<time_t>(nanoseconds / 1'000'000'000);
+  t.tv_nsec = static_cast<long>(nanoseconds % 1'000'000'000);
+  syscall(SYS_futex, &word, FUTEX_WAIT, value, &t, nullptr, 0);
+}
+
+void futex_wake(std::atomic<std::uint32_t>& word) {
+  syscall(SYS_futex, &word, FUTEX_WAKE, std::numeric_limits<int>::max(), nullptr, nullptr, 0);
+}
+
+bool prepare_barrier_everywhere() {
+  return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+}
+
+void barrier_everywhere() {
+  syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+}
+
+WaitPolicy WaitPolicy::for_ranks_here(int ranks) {
+  WaitPolicy policy;
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  int count = ranks;
+  if (sched_getaffinity(0, sizeof cores, &cores) == 0) count = CPU_COUNT(&cores);
+  // Whoever is waited for needs this core.
+  if (ranks > count) policy.spins = 10;
+  return policy;
+}
+
+}  // namespace comm::detail::host

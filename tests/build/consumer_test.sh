@@ -50,3 +50,4 @@ for backend in "$@"; do
 done
 expect engine::OwnBackend --@comm//comm:default_backend=//:own_backend
 expect_refusal "unknown value; use one of: host, nccl, single_gpu" --@comm//comm:backend=hst
+CUDA_HOME=/nonexistent expect_refusal "this machine lacks the CUDA headers" --config=nccl

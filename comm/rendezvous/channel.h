@@ -1,0 +1,76 @@
+#pragma once
+
+/// A rank's end of the connection to rank 0's service once an epoch has started: exchanges, and the
+/// news of who was lost. It has no thread: news is read when somebody calls. Thread-safe; exchanges
+/// run one at a time, and `check` never waits for one.
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "comm/rendezvous/connector.h"
+#include "comm/rendezvous/exchanges.h"
+#include "comm/status.h"
+
+namespace comm::detail {
+
+class Channel {
+ public:
+  Channel(int rank, int world_size, Joined joined);
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  /// The outcome's payload (see `Outcome`), or why there is none.
+  Result<ByteVector> exchange(ExchangeKind kind, int root, ByteSpan payload, Milliseconds timeout);
+
+  Status check();
+  int lost_rank() const { return lost_.load(std::memory_order_relaxed); }
+  int departed_rank() const { return departed_.load(std::memory_order_relaxed); }
+
+  void notify(std::string_view text);
+
+  /// Says goodbye and waits, but not long, until that has arrived. Nothing works after it.
+  void leave();
+
+  /// Ends without goodbye and hands out the connection. For rank 0, which keeps it to rejoin.
+  Joined release();
+
+  const Start& start() const { return start_; }
+
+ private:
+  void read_news();  // With `mutex_` held.
+  void on_frame(const Frame& frame);
+  void fail(Status status, int lost_rank);
+  void connection_ended(const std::string& how);
+  Status failure() const;
+  Result<ByteVector> take_outcome(const std::string& what);
+  Result<ByteVector> await_outcome(const std::string& what, Deadline deadline,
+                                   std::unique_lock<std::mutex>& lock);
+  bool send(ByteSpan frame, Deadline deadline);
+  const char* why_ended() const;
+  std::string describe(ExchangeKind kind) const;
+
+  const int rank_;
+  const int world_size_;
+  const Start start_;
+
+  std::mutex send_mutex_;  ///< Held for a whole frame; never taken after `mutex_` for long.
+  mutable std::mutex mutex_;
+  std::condition_variable turn_free_;
+  bool busy_ = false;   ///< An exchange is under way: its thread does the reading.
+  bool ended_ = false;  ///< The connection is of no more use.
+  UniqueFd fd_;
+  UniqueFd root_process_;
+  FrameReader reader_;
+  Status failure_;
+  std::uint64_t next_sequence_ = 0;
+  std::optional<ByteVector> outcome_;
+  OutcomeCode outcome_code_{};
+  std::atomic<int> lost_{-1};
+  std::atomic<int> departed_{-1};
+};
+
+}  // namespace comm::detail

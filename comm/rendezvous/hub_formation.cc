@@ -1,0 +1,221 @@
+#include <algorithm>
+
+#include "comm/rendezvous/hub.h"
+#include "comm/rendezvous/process.h"
+#include "comm/rendezvous/proof.h"
+#include "comm/rendezvous/sockets.h"
+
+namespace comm::detail {
+namespace {
+
+constexpr std::uint64_t kAnyEpoch = ~std::uint64_t{0};
+constexpr Milliseconds kProgressEvery{500};
+
+// A little before the rank's own clock, so that it hears who was missing rather than that time is up.
+Deadline deadline_of(const Hello& hello) {
+  const Milliseconds remaining(hello.remaining_ms);
+  return Deadline::in(remaining - std::min(Milliseconds(100), remaining / 10));
+}
+
+FailureKind kind_of(Reason reason) {
+  return reason == Reason::duplicate_rank || reason == Reason::rank_range ? FailureKind::not_formed
+                                                                          : FailureKind::mismatch;
+}
+
+}  // namespace
+
+void Hub::on_hello(Connection& c, const Frame& frame) {
+  Hello hello;
+  if (frame.type != FrameType::hello || !hello.decode(frame.body)) {
+    return refuse(c, {Reason::malformed, "its hello is malformed"});
+  }
+  c.hello = std::move(hello);
+  if (Refusal r = check_hello(config_.expected, c.greeting, c.hello); r.refused()) {
+    return refuse(c, std::move(r));
+  }
+  if (Refusal r = place_in_roster(c); r.refused()) refuse(c, std::move(r));
+}
+
+// Admits or parks the connection, or says why it can be neither.
+Refusal Hub::place_in_roster(Connection& c) {
+  const Hello& hello = c.hello;
+  if (hello.epoch != kAnyEpoch && hello.epoch != epoch_next_) {
+    return {Reason::stale_epoch,
+            format("%s asks for epoch %llu; %s epoch %llu", describe(hello).c_str(),
+                   static_cast<unsigned long long>(hello.epoch),
+                   phase_ == Phase::forming ? "what forms is" : "the next is",
+                   static_cast<unsigned long long>(epoch_next_))};
+  }
+  const auto duplicate_of = [&](const Connection& other) -> Refusal {
+    return {Reason::duplicate_rank,
+            format("rank %u was claimed twice: by pid %u on %s (%s) and by pid %u on %s (%s)",
+                   hello.rank, other.hello.process.pid, printable(other.hello.host).c_str(),
+                   other.peer.c_str(), hello.process.pid, printable(hello.host).c_str(),
+                   c.peer.c_str())};
+  };
+  const Slot& slot = slots_[hello.rank];
+  if (phase_ == Phase::forming) {
+    if (slot.kind == Slot::joined) {
+      if (slot.connection->hello.instance != hello.instance) return duplicate_of(*slot.connection);
+      lose(*slot.connection, "it connected anew");
+    }
+    send_verdict(c, Reason::none, "");
+    admit(c);
+    start_if_complete();
+    return {};
+  }
+  // A new process may take the place of a rank only once that is known to be gone; a member that
+  // asks for the next epoch is ahead of the others.
+  if (hello.rank == 0 || (hello.epoch == kAnyEpoch && slot.kind == Slot::joined)) {
+    return duplicate_of(slot.connection != nullptr ? *slot.connection : *connections_.at(0));
+  }
+  if (const auto found = parked_.find(hello.rank); found != parked_.end()) {
+    if (found->second->hello.instance != hello.instance) return duplicate_of(*found->second);
+    lose(*found->second, "it connected anew");
+  }
+  send_verdict(c, Reason::none, "waiting for rank 0 to begin the next epoch");
+  set_connection_options(c.fd.get(), config_.peer_timeout);
+  set_state(c, State::parked);
+  c.deadline = deadline_of(hello);
+  parked_[hello.rank] = &c;
+  return {};
+}
+
+void Hub::admit(Connection& c) {
+  if (!c.is_local()) {
+    set_connection_options(c.fd.get(), config_.peer_timeout);
+    c.process = watch_process(c.hello.process);
+    if (c.process) watch(c.process.get(), c.id | (std::uint64_t{1} << 63), 1 /* EPOLLIN */);
+    c.deadline = deadline_of(c.hello);
+  }
+  if (c.state != State::member) set_state(c, State::member);
+  slots_[c.hello.rank] = {Slot::joined, &c};
+  ++joined_;
+  forming_deadline_ = forming_deadline_.earlier(c.deadline);
+  // Ranks still come: whoever was turned away may not have been one of them.
+  if (!offence_.empty()) offence_deadline_ = Deadline::in(config_.offence_grace);
+  if (progress_due_.when() == Clock::time_point::max()) {
+    progress_due_ = Deadline::in(kProgressEvery);
+  }
+}
+
+void Hub::send_verdict(Connection& c, Reason reason, const std::string& text) {
+  Verdict verdict;
+  verdict.reason = reason;
+  verdict.epoch = epoch_next_;
+  verdict.root = self_;
+  verdict.text = text;
+  if (!config_.expected.secret.empty() && c.hello.protocol == kProtocolVersion) {
+    verdict.mac = prove_root(config_.expected.secret, c.greeting, c.hello, verdict);
+  }
+  c.send(verdict.encode());
+  touched_.push_back(c.id);
+}
+
+void Hub::refuse(Connection& c, Refusal refusal) {
+  send_verdict(c, refusal.reason, refusal.text);
+  set_state(c, State::closing);
+  log_->say_limited("turned away %s (%s): %s", c.peer.c_str(), to_string(refusal.reason),
+                    refusal.text.c_str());
+  last_refusal_ = refusal.text;
+  if (refusal.by_member() && phase_ == Phase::forming) note_offence(refusal);
+}
+
+void Hub::note_offence(const Refusal& refusal) {
+  if (offence_.empty()) {
+    offence_ = refusal.text;
+    offence_kind_ = kind_of(refusal.reason);
+  }
+  // With a secret it was a rank of this job beyond doubt, and its place stays empty.
+  if (!config_.expected.secret.empty()) return fail_formation(offence_kind_, offence_);
+  offence_deadline_ = Deadline::in(config_.offence_grace);
+}
+
+void Hub::begin_forming(std::uint64_t epoch, Deadline deadline) {
+  phase_ = Phase::forming;
+  epoch_next_ = epoch;
+  failed_ = false;
+  joined_ = 0;
+  slots_.assign(slots_.size(), Slot{});
+  exchanges_.reset();
+  forming_deadline_ = deadline;
+  offence_.clear();
+  last_refusal_.clear();
+  Connection& local = *connections_.at(0);
+  local.deadline = deadline;
+  send_verdict(local, Reason::none, "");
+  admit(local);
+  std::map<std::uint32_t, Connection*> parked;
+  parked.swap(parked_);
+  for (const auto& [rank, connection] : parked) admit(*connection);
+  start_if_complete();
+}
+
+void Hub::start_if_complete() {
+  if (phase_ != Phase::forming || joined_ != slots_.size()) return;
+  phase_ = Phase::running;
+  forming_deadline_ = offence_deadline_ = progress_due_ = Deadline::never();
+  offence_.clear();
+  Start start;
+  start.epoch = epoch_next_++;
+  fill_random(start.session);
+  broadcast(std::make_shared<const ByteVector>(start.encode()));
+}
+
+void Hub::fail_formation(FailureKind kind, const std::string& text) {
+  if (phase_ != Phase::forming) return;
+  phase_ = Phase::idle;
+  forming_deadline_ = offence_deadline_ = progress_due_ = Deadline::never();
+  offence_.clear();
+  const auto frame = std::make_shared<const ByteVector>(Failed{kind, 0, text}.encode());
+  log_->say("the ranks cannot start: %s", text.c_str());
+  broadcast(frame);
+  for (Slot& slot : slots_) {
+    if (slot.kind == Slot::joined && !slot.connection->is_local()) {
+      close_gracefully(*slot.connection);
+    }
+    slot = {};
+  }
+  joined_ = 0;
+}
+
+void Hub::formation_timers() {
+  while (!parked_.empty()) {
+    const auto late = std::find_if(parked_.begin(), parked_.end(), [](const auto& entry) {
+      return entry.second->deadline.passed();
+    });
+    if (late == parked_.end()) break;
+    late->second->send(
+        Failed{FailureKind::timeout, 0, "rank 0 did not begin the next epoch in time"}.encode());
+    close_gracefully(*late->second);
+    parked_.erase(late);
+  }
+  if (phase_ != Phase::forming) return;
+  if (offence_deadline_.passed()) return fail_formation(offence_kind_, offence_);
+  if (forming_deadline_.passed()) {
+    std::string text = roll_call();
+    if (!last_refusal_.empty()) text += "; turned away: " + last_refusal_;
+    return fail_formation(FailureKind::timeout, text);
+  }
+  if (progress_due_.passed()) send_progress();
+}
+
+void Hub::send_progress() {
+  progress_due_ = Deadline::never();
+  broadcast(std::make_shared<const ByteVector>(Progress{roll_call()}.encode()));
+}
+
+std::vector<std::uint32_t> Hub::missing_ranks() const {
+  std::vector<std::uint32_t> ranks;
+  for (std::uint32_t rank = 0; rank < slots_.size(); ++rank) {
+    if (slots_[rank].kind != Slot::joined) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+std::string Hub::roll_call() const {
+  return format("%u of %zu joined, missing rank %s", joined_, slots_.size(),
+                list_ranks(missing_ranks()).c_str());
+}
+
+}  // namespace comm::detail

@@ -12,12 +12,12 @@
 
 namespace comm::detail {
 
-Channel::Channel(int rank, int world_size, Joined joined)
+Channel::Channel(int rank, int world_size, const ProcessId& self, Joined joined)
     : rank_(rank),
       world_size_(world_size),
       start_(joined.start),
       fd_(std::move(joined.fd)),
-      root_process_(watch_process(joined.root)),
+      root_process_(watch_process(joined.root, self)),
       reader_(std::move(joined.reader)) {}
 
 std::string Channel::describe(ExchangeKind kind) const {

@@ -19,7 +19,7 @@ namespace comm::detail {
 
 class Channel {
  public:
-  Channel(int rank, int world_size, Joined joined);
+  Channel(int rank, int world_size, const ProcessId& self, Joined joined);
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <random>
 #include <thread>
@@ -88,7 +89,9 @@ Status Connector::timed_out() const {
 }
 
 Result<Joined> Connector::join(Deadline deadline) {
-  std::minstd_rand random(std::random_device{}());
+  std::array<std::byte, 4> seed{};
+  fill_random(seed);
+  std::minstd_rand random(std::bit_cast<std::uint32_t>(seed));
   Milliseconds pause = kFirstPause;
   for (;;) {
     Joined joined;

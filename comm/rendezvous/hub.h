@@ -129,6 +129,7 @@ class Hub {
   std::string last_refusal_;
   Exchanges exchanges_;
   bool failed_ = false;  ///< The first failure of this epoch was told.
+  bool departure_told_ = false;
   bool stopping_ = false;
   bool left_in_order_ = false;
 

@@ -84,7 +84,7 @@ Refusal Hub::place_in_roster(Connection& c) {
 void Hub::admit(Connection& c) {
   if (!c.is_local()) {
     set_connection_options(c.fd.get(), config_.peer_timeout);
-    c.process = watch_process(c.hello.process);
+    c.process = watch_process(c.hello.process, self_);
     if (c.process) watch(c.process.get(), c.id | (std::uint64_t{1} << 63), 1 /* EPOLLIN */);
     c.deadline = deadline_of(c.hello);
   }
@@ -134,7 +134,7 @@ void Hub::note_offence(const Refusal& refusal) {
 void Hub::begin_forming(std::uint64_t epoch, Deadline deadline) {
   phase_ = Phase::forming;
   epoch_next_ = epoch;
-  failed_ = false;
+  failed_ = departure_told_ = false;
   joined_ = 0;
   slots_.assign(slots_.size(), Slot{});
   exchanges_.reset();

@@ -99,7 +99,8 @@ void Hub::run() {
       dispatch(events[static_cast<std::size_t>(i)].data.u64,
                events[static_cast<std::size_t>(i)].events);
     }
-    if (!stopping_) run_timers();
+    if (stopping_) break;
+    run_timers();
     flush_and_bury();
   }
   close_all();

@@ -57,7 +57,9 @@ void Hub::on_leave(Connection& c) {
   slots_[rank] = {Slot::departed, nullptr};
   --joined_;
   close_gracefully(c);
-  broadcast(std::make_shared<const ByteVector>(Departed{rank}.encode()));
+  // The first is news; to tell everybody of everybody would cost the square of the ranks.
+  if (!departure_told_) broadcast(std::make_shared<const ByteVector>(Departed{rank}.encode()));
+  departure_told_ = true;
   exchanges_.rank_gone(format("rank %u has left", rank));
 }
 

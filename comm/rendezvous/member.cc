@@ -25,6 +25,7 @@ Status check_text(const char* what, const std::string& text) {
 Member::Member(RendezvousConfig config)
     : config_(std::move(config)),
       log_(std::make_shared<Log>(config_.log, config_.launch.rank)),
+      self_(current_process()),
       down_(make_error(StatusCode::rendezvous, 0, "rendezvous: rank %d has not joined",
                        config_.launch.rank)) {}
 
@@ -94,7 +95,7 @@ Hello Member::hello(std::uint64_t epoch) const {
   hello.rank = static_cast<std::uint32_t>(rank());
   hello.world_size = static_cast<std::uint32_t>(world_size());
   hello.epoch = epoch;
-  hello.process = current_process();
+  hello.process = self_;
   hello.host = host_name();
   hello.job_id = config_.launch.job_id;
   hello.backend = config_.backend;
@@ -134,7 +135,7 @@ Status Member::enter_epoch(std::uint64_t epoch, Deadline deadline) {
   down_ = Status();
   epoch_ = joined.start.epoch;
   session_ = joined.start.session;
-  channel_ = std::make_shared<Channel>(rank(), world_size(), std::move(joined));
+  channel_ = std::make_shared<Channel>(rank(), world_size(), self_, std::move(joined));
   return {};
 }
 

@@ -47,6 +47,7 @@ class Member {
 
   const RendezvousConfig config_;
   const std::shared_ptr<Log> log_;
+  const ProcessId self_;
   std::shared_ptr<Listener> listener_;
   std::unique_ptr<PublishedAddress> published_;
   std::unique_ptr<Hub> hub_;

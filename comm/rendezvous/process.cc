@@ -23,7 +23,9 @@ std::string read_small(const char* path) {
 }
 
 std::uint64_t start_time_of(long pid) {
-  const std::string stat = read_small(("/proc/" + std::to_string(pid) + "/stat").c_str());
+  // The main thread's, which is the process's too; the process's own file adds up all its threads.
+  const std::string id = std::to_string(pid);
+  const std::string stat = read_small(("/proc/" + id + "/task/" + id + "/stat").c_str());
   // The name, in parentheses, may hold anything; the start time is the 20th field behind it.
   std::size_t at = stat.rfind(')');
   for (int field = 0; field < 20 && at != std::string::npos; ++field) at = stat.find(' ', at + 1);
@@ -48,8 +50,7 @@ ProcessId current_process() {
   return process;
 }
 
-UniqueFd watch_process(const ProcessId& process) {
-  const ProcessId self = current_process();
+UniqueFd watch_process(const ProcessId& process, const ProcessId& self) {
   if (process.start_time == 0 || self.pid_namespace == 0 ||
       process.pid_namespace != self.pid_namespace || process.boot != self.boot ||
       process.pid == self.pid) {

@@ -13,9 +13,9 @@ namespace comm::detail {
 
 ProcessId current_process();
 
-/// Becomes readable when that process ends. Empty where it runs elsewhere, is this process itself,
-/// or has ended already.
-UniqueFd watch_process(const ProcessId& process);
+/// Becomes readable when that process ends. Empty where it does not run beside `self`, is `self`, or
+/// has ended already.
+UniqueFd watch_process(const ProcessId& process, const ProcessId& self);
 
 std::string host_name();
 

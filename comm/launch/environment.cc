@@ -58,24 +58,30 @@ Result<std::optional<std::int64_t>> number_variable(const char* name, std::int64
   return value;
 }
 
-Result<std::optional<std::chrono::milliseconds>> duration_variable(const char* name) {
+std::optional<std::chrono::milliseconds> parse_duration(const std::string& text) {
   constexpr std::int64_t kMost = std::int64_t{365} * 24 * 3600 * 1000;
-  const std::optional<std::string> text = variable(name);
-  if (!text) return std::optional<std::chrono::milliseconds>();
-  const std::size_t digits = text->find_first_not_of("0123456789");
-  const std::string unit = digits == std::string::npos ? "" : text->substr(digits);
+  const std::size_t digits = text.find_first_not_of("0123456789");
+  const std::string unit = digits == std::string::npos ? "" : text.substr(digits);
   std::int64_t factor = 0;
   if (unit.empty() || unit == "s") factor = 1000;
   if (unit == "ms") factor = 1;
   if (unit == "m") factor = 60 * 1000;
   if (unit == "h") factor = 3600 * 1000;
-  const std::optional<std::int64_t> value = parse_number(text->substr(0, digits));
-  if (factor == 0 || !value || *value < 1 || *value > kMost / factor) {
+  const std::optional<std::int64_t> value = parse_number(text.substr(0, digits));
+  if (factor == 0 || !value || *value < 1 || *value > kMost / factor) return std::nullopt;
+  return std::chrono::milliseconds(*value * factor);
+}
+
+Result<std::optional<std::chrono::milliseconds>> duration_variable(const char* name) {
+  const std::optional<std::string> text = variable(name);
+  if (!text) return std::optional<std::chrono::milliseconds>();
+  const std::optional<std::chrono::milliseconds> value = parse_duration(*text);
+  if (!value) {
     return bad_variable(name, *text,
                         "expected a time above zero and up to a year, such as 90, 90s, 1500ms, 10m "
                         "or 2h");
   }
-  return std::optional(std::chrono::milliseconds(*value * factor));
+  return value;
 }
 
 Result<std::optional<std::string>> word_variable(const char* name, std::size_t longest) {

@@ -26,6 +26,9 @@ Result<std::optional<std::int64_t>> number_variable(const char* name, std::int64
 /// "90", "90s", "1500ms", "10m" or "2h", above zero and up to a year.
 Result<std::optional<std::chrono::milliseconds>> duration_variable(const char* name);
 
+/// The same from a text.
+std::optional<std::chrono::milliseconds> parse_duration(const std::string& text);
+
 /// Text without spaces and control characters, not empty.
 Result<std::optional<std::string>> word_variable(const char* name, std::size_t longest);
 

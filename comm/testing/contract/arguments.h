@@ -2,6 +2,8 @@
 
 /// The contract suite on what is refused: with a code, at once, and with nothing changed.
 
+#include <string>
+
 #include "comm/testing/contract/lifecycle.h"
 
 namespace comm::testing {
@@ -11,7 +13,7 @@ template <class W, class StatusOrResult>
 void check_refused(const StatusOrResult& s, const char* word) {
   if constexpr (moves_data<W>) {
     CHECK(s.code() == StatusCode::invalid_argument);
-    CHECK(outcome(s).find(word) != std::string::npos);
+    CHECK(refusal_without(word, outcome(s)) == "");
   } else {
     CHECK(outcome(s) == "ok");
   }
@@ -36,7 +38,7 @@ TEST_CASE_TEMPLATE_DEFINE("contract: a wrong argument is refused and changes not
       check_refused<W>(c.all_reduce(buffer.first(4), buffer.subspan(1, 4)), "overlap");
       check_refused<W>(c.all_to_all(buffer, buffer), n > 8 || 8 % n ? "" : "overlap");
       check_refused<W>(c.all_to_all_v(buffer, nullptr, null, nullptr), "null");
-      check_refused<W>(c.all_reduce(DeviceSpan<float>(buffer.data(), ~std::size_t{0} / 8)), "more");
+      check_refused<W>(c.all_reduce(DeviceSpan<float>(buffer.data(), ~std::size_t{0} / 4)), "more");
     }
     CHECK(c.is_healthy());
     check_all_take_part<W>(c);

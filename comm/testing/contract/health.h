@@ -2,7 +2,6 @@
 
 /// The contract suite on failure: what a rank is told when others do not come, promises 6 and 7.
 
-#include <functional>
 #include <latch>
 #include <string>
 
@@ -35,14 +34,14 @@ void check_unhealthy(CommunicatorOf<W>& c, const std::string& cause) {
   };
   for (const std::string& refusal : outcomes) {
     CHECK(refusal.starts_with("unhealthy: "));
-    CHECK(refusal.find(cause) != std::string::npos);
+    CHECK(refusal_without(cause, refusal) == "");
   }
 }
 
 /// Rank 0 stays away while the others call `operation` on the communicator and two buffers of one
 /// element.
 template <class W, class F>
-void check_absence_is_noticed(const char* name, F operation) {
+void check_absence_is_noticed(const std::string& name, F operation) {
   const int size = size_of_a_failing_world<W>();
   if (size == 0) return;
   std::latch others(size - 1);
@@ -72,11 +71,12 @@ TEST_CASE_TEMPLATE_DEFINE("contract 6: no operation waits for an absent rank bey
                           W, comm_contract_absent) {
   using C = CommunicatorOf<W>;
   using Span = DeviceSpan<float>;
-  auto check = [](const char* name, auto f) { check_absence_is_noticed<W>(name, f); };
+  auto check = [](const std::string& name, auto f) { check_absence_is_noticed<W>(name, f); };
   check("barrier_wait",
         [](C& c, Span, Span) { return c.barrier_wait(Timeout::milliseconds(200)); });
   check("all_reduce", [](C& c, Span a, Span) { return c.all_reduce(a); });
-  check("all_reduce_async", [](C& c, Span a, Span) { return c.all_reduce_async(a); });
+  // Backends may run this one as an all_reduce, and say so.
+  check("all_reduce", [](C& c, Span a, Span) { return c.all_reduce_async(a); });
   check("all_gather", [](C& c, Span a, Span b) { return status_of(c.all_gather(a, b)); });
   check("reduce_scatter", [](C& c, Span a, Span b) { return status_of(c.reduce_scatter(b, a)); });
   check("broadcast", [](C& c, Span a, Span) { return c.broadcast(a, 0); });

@@ -11,7 +11,8 @@ namespace comm::testing {
 template <class W, class T>
 void check_reduction(CommunicatorOf<W>& c, ReduceOp op, const std::string& outcome,
                      DeviceSpan<T> result, const std::vector<T>& expected) {
-  INFO(to_string(op), " of ", to_string(element_type<T>), ", ", expected.size(), " elements");
+  INFO(std::string(to_string(op)), " of ", std::string(to_string(element_type<T>)), ", ",
+       expected.size(), " elements");
   if (!supports<W>(element_type<T>, op)) {
     CHECK(outcome.starts_with("unsupported: "));
     return;

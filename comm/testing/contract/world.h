@@ -23,6 +23,7 @@
 #include <doctest/doctest.h>
 
 #include <concepts>
+#include <string>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -60,6 +61,11 @@ using CommunicatorOf = Communicator<typename W::Backend>;
 
 template <class W, class T>
 using BufferOf = typename W::template Buffer<T>;
+
+/// The refusal, where it lacks these words.
+inline std::string refusal_without(const std::string& words, const std::string& refusal) {
+  return refusal.find(words) == std::string::npos ? refusal : "";
+}
 
 /// Runs `body` on every rank of a world of each size.
 template <class W, class Body>

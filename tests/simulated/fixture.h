@@ -4,16 +4,15 @@
 /// with a communicator, a stream and device memory that are given back; and reports that the test
 /// expects none of.
 
+#include <cuda_runtime_api.h>
 #include <doctest/doctest.h>
+#include <nccl.h>
 
 #include <cstddef>
 #include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
-
-#include <cuda_runtime_api.h>
-#include <nccl.h>
 
 #include "comm/testing/simulated/faults.h"
 #include "comm/testing/simulated/report.h"
@@ -40,8 +39,8 @@ class Buffer {
   std::size_t size() const { return count_; }
 
   void put(const std::vector<T>& values, cudaStream_t stream) {
-    REQUIRE(cudaMemcpyAsync(data_, values.data(), values.size() * sizeof(T),
-                            cudaMemcpyHostToDevice, stream) == cudaSuccess);
+    REQUIRE(cudaMemcpyAsync(data_, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice,
+                            stream) == cudaSuccess);
   }
 
   /// Waits for the stream.

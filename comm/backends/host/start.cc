@@ -228,10 +228,8 @@ Result<std::unique_ptr<Team>> restart(const Host::Config& config, Team& broken) 
   // From here on the rendezvous speaks of the ranks to come. And whoever is still busy with the old
   // team shall stop.
   old.is_superseded.store(true);
-  broken
-      .fail(Operation::attempt_reconnect,
-            make_error(StatusCode::unhealthy, 0, "%s reconnects", broken.name(broken.rank()).text))
-      .ignore();
+  broken.publish(
+      make_error(StatusCode::unhealthy, 0, "%s reconnects", broken.name(broken.rank()).text));
   if (old.out_of_band == nullptr)
     return Start(config, nullptr, config.reconnect_timeout).run(old.epoch + 1);
   Status met = old.out_of_band->rejoin(config.reconnect_timeout);

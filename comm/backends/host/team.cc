@@ -70,7 +70,7 @@ void Team::wake_all() {
   }
 }
 
-Status Team::fail(Operation operation, const Status& cause) {
+void Team::publish(const Status& cause) {
   Poison none = Poison::none;
   if (header_->poison.compare_exchange_strong(none, Poison::being_written)) {
     header_->cause.code = static_cast<std::uint32_t>(cause.code());
@@ -79,10 +79,15 @@ Status Team::fail(Operation operation, const Status& cause) {
     header_->poison.store(Poison::set, std::memory_order_release);
     wake_all();
   }
+}
+
+Status Team::fail(Operation operation, const Status& cause) {
+  publish(cause);
   return failure(operation);
 }
 
-Status Team::failure(Operation operation) const {
+Status Team::failure(Operation operation) {
+  was_told_.store(true, std::memory_order_relaxed);
   // Whoever writes the cause is a few instructions from the end of it, or died there.
   for (int i = 0; i < 1000 && header_->poison.load(std::memory_order_acquire) != Poison::set; ++i)
     sched_yield();
@@ -95,14 +100,16 @@ Status Team::failure(Operation operation) const {
                     header_->cause.text);
 }
 
-Status Team::refusal(Operation operation) const {
+Status Team::refusal(Operation operation) {
   if (!world_->fork_guard.is_original())
     return make_error(
         StatusCode::unhealthy, 0,
         "%s on rank %d of %d: refused in a process forked from the one that made this "
         "communicator; make a communicator in the child, or fork before making one",
         to_string(operation), rank_, size_);
+  const bool was_told = was_told_.load(std::memory_order_relaxed);
   Status first = failure(operation);
+  if (!was_told) return first;
   return make_error(StatusCode::unhealthy, first.native_code(),
                     "%s; refused since then: call attempt_reconnect on every rank, or make a new "
                     "communicator",
@@ -113,7 +120,7 @@ bool Team::is_healthy() {
   if (!is_usable()) return false;
   Status lost = lost_peer(~std::uint64_t{0}, true);
   if (lost.ok()) return true;
-  fail(Operation::synchronize, lost).ignore();
+  publish(lost);
   return false;
 }
 

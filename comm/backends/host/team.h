@@ -63,7 +63,10 @@ class Team {
     return header_->poison.load(std::memory_order_relaxed) == Poison::none &&
            world_->fork_guard.is_original();
   }
-  [[gnu::cold]] Status refusal(Operation operation) const;
+
+  /// Why an operation is refused. The first one after a failure gets its cause as if it had found it
+  /// itself, since it may be the very call that other ranks have found wrong; later ones `unhealthy`.
+  [[gnu::cold]] Status refusal(Operation operation);
 
   /// Also asks the kernel and the rendezvous for peers that are gone. Any thread.
   bool is_healthy();
@@ -116,6 +119,9 @@ class Team {
   /// `operation` with whichever cause came first. Any thread.
   [[gnu::cold]] Status fail(Operation operation, const Status& cause);
 
+  /// The first half of that: for whoever has no operation that could return the error.
+  [[gnu::cold]] void publish(const Status& cause);
+
   /// Rank `rank` for people: also its rank in the world, where that differs.
   struct Name {
     char text[48];
@@ -130,7 +136,7 @@ class Team {
   }
   [[gnu::cold]] void wake_waiters();
   void wake_all();
-  Status failure(Operation operation) const;
+  Status failure(Operation operation);
   Status lost_peer(std::uint64_t among, bool ask_rendezvous);
   Status departed(Missing missing, Operation operation);
   Status overdue(std::uint64_t missing, std::int64_t timeout_ns, Operation operation) const;
@@ -154,6 +160,7 @@ class Team {
   std::vector<int> members_;
   Mapping mapping_;
   std::uint64_t offset_ = 0;
+  std::atomic<bool> was_told_{false};  ///< Some operation of this rank has returned the cause.
 };
 
 }  // namespace comm::detail::host

@@ -33,7 +33,7 @@ void Channel::fail(Status status, int lost_rank) {
 void Channel::connection_ended(const std::string& how) {
   if (ended_) return;
   ended_ = true;
-  if (departed_rank() == 0) return;
+  if (root_left_) return;
   fail(make_error(StatusCode::peer_lost, 0, "rank 0 is lost: %s (seen by rank %d of %d)",
                   how.c_str(), rank_, world_size_),
        0);
@@ -57,9 +57,10 @@ void Channel::on_frame(const Frame& frame) {
     failed.text = printable(failed.text);
     fail(to_status(failed), failed.kind == FailureKind::lost ? static_cast<int>(failed.rank) : -1);
   } else if (frame.type == FrameType::departed && departed.decode(frame.body)) {
-    // Rank 0's going is kept over others': nothing more is relayed after it.
-    const int rank = static_cast<int>(departed.rank);
-    if (departed_rank() < 0 || rank == 0) departed_.store(rank, std::memory_order_relaxed);
+    root_left_ = root_left_ || departed.rank == 0;
+    if (departed_rank() < 0) {
+      departed_.store(static_cast<int>(departed.rank), std::memory_order_relaxed);
+    }
   } else {
     connection_ended("it broke the protocol");
   }
@@ -157,7 +158,8 @@ Result<ByteVector> Channel::await_outcome(const std::string& what, Deadline dead
                                           std::unique_lock<std::mutex>& lock) {
   for (;;) {
     read_news();
-    if (outcome_) return take_outcome(what);
+    // Where both are there, the failure came first and the outcome is only its consequence.
+    if (outcome_ && (outcome_code_ == OutcomeCode::ok || failure_.ok())) return take_outcome(what);
     if (!failure_.ok()) return failure();
     if (ended_) {
       return make_error(StatusCode::peer_lost, 0, "%s: %s", what.c_str(), why_ended());
@@ -192,7 +194,7 @@ bool Channel::send(ByteSpan frame, Deadline deadline) {
 }
 
 const char* Channel::why_ended() const {
-  return departed_rank() == 0 ? "rank 0 has left" : "this rank has left";
+  return root_left_ ? "rank 0 has left" : "this rank has left";
 }
 
 void Channel::notify(std::string_view text) {

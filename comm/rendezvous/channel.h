@@ -60,7 +60,8 @@ class Channel {
   std::mutex send_mutex_;  ///< Held for a whole frame; never taken after `mutex_` for long.
   mutable std::mutex mutex_;
   std::condition_variable turn_free_;
-  bool busy_ = false;   ///< An exchange is under way: its thread does the reading.
+  bool busy_ = false;  ///< An exchange is under way: its thread does the reading.
+  bool root_left_ = false;
   bool ended_ = false;  ///< The connection is of no more use.
   UniqueFd fd_;
   UniqueFd root_process_;

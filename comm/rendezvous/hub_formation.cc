@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "comm/rendezvous/hub.h"
 #include "comm/rendezvous/process.h"
@@ -55,7 +56,7 @@ Refusal Hub::place_in_roster(Connection& c) {
   };
   const Slot& slot = slots_[hello.rank];
   if (phase_ == Phase::forming) {
-    if (slot.kind == Slot::joined) {
+    if (slot.kind == Slot::joined && is_still_there(*slot.connection)) {
       if (slot.connection->hello.instance != hello.instance) return duplicate_of(*slot.connection);
       lose(*slot.connection, "it connected anew");
     }
@@ -66,10 +67,12 @@ Refusal Hub::place_in_roster(Connection& c) {
   }
   // A new process may take the place of a rank only once that is known to be gone; a member that
   // asks for the next epoch is ahead of the others.
-  if (hello.rank == 0 || (hello.epoch == kAnyEpoch && slot.kind == Slot::joined)) {
+  if (hello.rank == 0 ||
+      (hello.epoch == kAnyEpoch && slot.kind == Slot::joined && is_still_there(*slot.connection))) {
     return duplicate_of(slot.connection != nullptr ? *slot.connection : *connections_.at(0));
   }
-  if (const auto found = parked_.find(hello.rank); found != parked_.end()) {
+  if (const auto found = parked_.find(hello.rank);
+      found != parked_.end() && is_still_there(*found->second)) {
     if (found->second->hello.instance != hello.instance) return duplicate_of(*found->second);
     lose(*found->second, "it connected anew");
   }
@@ -79,6 +82,13 @@ Refusal Hub::place_in_roster(Connection& c) {
   c.deadline = deadline_of(hello);
   parked_[hello.rank] = &c;
   return {};
+}
+
+// The end of a rank's connection may be in the kernel already when its next one speaks.
+bool Hub::is_still_there(Connection& c) {
+  const State before = c.state;
+  if (!c.is_local()) read_from(c);
+  return c.state == before;
 }
 
 void Hub::admit(Connection& c) {
@@ -162,7 +172,7 @@ void Hub::start_if_complete() {
   broadcast(std::make_shared<const ByteVector>(start.encode()));
 }
 
-void Hub::fail_formation(FailureKind kind, const std::string& text) {
+void Hub::fail_formation(FailureKind kind, std::string text) {
   if (phase_ != Phase::forming) return;
   phase_ = Phase::idle;
   forming_deadline_ = offence_deadline_ = progress_due_ = Deadline::never();

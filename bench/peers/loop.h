@@ -1,0 +1,121 @@
+#pragma once
+
+/// The timing loop that comm and its peers share, so that only the library differs. A `Peer` has
+/// rank(), world(), barrier(), agree(int) (rank 0's value everywhere) and the operations below. A
+/// sample is a batch of calls that takes at least 20 us; rank 0 prints "bytes p50 p99" in us, the
+/// slowest rank's view of a batch being bounded by the batches themselves, which are collective.
+///
+///     LOOP [-op NAME] [-type f32|bf16] [-b BYTES] [-e BYTES] [-n SAMPLES]
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace peers {
+
+struct Arguments {
+  std::string op = "all_reduce";
+  bool bf16 = false;
+  std::size_t min_bytes = 8;
+  std::size_t max_bytes = std::size_t{64} << 20;
+  int samples = 20;
+};
+
+inline Arguments parse(int argc, char** argv) {
+  Arguments a;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string flag = argv[i];
+    const std::string value = argv[i + 1];
+    if (flag == "-op")
+      a.op = value;
+    else if (flag == "-type")
+      a.bf16 = value == "bf16";
+    else if (flag == "-b")
+      a.min_bytes = std::stoull(value);
+    else if (flag == "-e")
+      a.max_bytes = std::stoull(value);
+    else if (flag == "-n")
+      a.samples = std::stoi(value);
+  }
+  return a;
+}
+
+/// What a peer without bf16 is given as its reduction: bits to float, one add, rounded to nearest
+/// even. Branch-free, so that the compiler vectorises it.
+inline void add_bf16(std::uint16_t* into, const std::uint16_t* from, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    const float sum = __builtin_bit_cast(float, std::uint32_t{into[i]} << 16) +
+                      __builtin_bit_cast(float, std::uint32_t{from[i]} << 16);
+    const auto bits = __builtin_bit_cast(std::uint32_t, sum);
+    into[i] = static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
+  }
+}
+
+/// One size: `bytes` is what a rank contributes (all_reduce, broadcast, send_recv), or the whole of
+/// all ranks' blocks (all_gather, reduce_scatter, all_to_all), as in nccl-tests.
+template <class Peer>
+void call(Peer& peer, const Arguments& a, char* send, char* recv, std::size_t bytes) {
+  const std::size_t block = bytes / static_cast<std::size_t>(peer.world());
+  if (a.op == "all_reduce")
+    peer.all_reduce(recv, bytes, a.bf16);
+  else if (a.op == "all_gather")
+    peer.all_gather(send, recv, block);
+  else if (a.op == "reduce_scatter")
+    peer.reduce_scatter(send, recv, block, a.bf16);
+  else if (a.op == "broadcast")
+    peer.broadcast(recv, bytes);
+  else if (a.op == "all_to_all")
+    peer.all_to_all(send, recv, block);
+  else if (a.op == "send_recv")
+    peer.send_recv(send, recv, bytes);
+}
+
+template <class Peer>
+double time(Peer& peer, const Arguments& a, char* send, char* recv, std::size_t bytes, int batch) {
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < batch; ++i) call(peer, a, send, recv, bytes);
+  const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
+  return took.count() / batch;
+}
+
+template <class Peer>
+void run(Peer& peer, const Arguments& a) {
+  constexpr int kProbes = 50;
+  for (std::size_t bytes = a.min_bytes; bytes <= a.max_bytes; bytes *= 2) {
+    char* send = peer.allocate(bytes);
+    char* recv = peer.allocate(bytes);
+    std::memset(send, 0, bytes);
+    std::memset(recv, 0, bytes);
+    const auto batch_for = [&](double us) {
+      return peer.agree(static_cast<int>(std::clamp(20 / std::max(us, 1e-3) + 1, 1.0, 1000.0)));
+    };
+    time(peer, a, send, recv, bytes, 1);
+    int batch = batch_for(time(peer, a, send, recv, bytes, 1));
+    if (batch > 1) batch = batch_for(time(peer, a, send, recv, bytes, kProbes));
+    std::vector<double> samples;
+    for (int i = -5; i < a.samples; ++i) {
+      const double sample = time(peer, a, send, recv, bytes, batch);
+      if (i >= 0) samples.push_back(sample);
+    }
+    std::sort(samples.begin(), samples.end());
+    if (peer.rank() == 0) {
+      std::printf("%zu %.4f %.4f\n", bytes, samples[samples.size() / 2],
+                  samples[(samples.size() * 99) / 100]);
+      std::fflush(stdout);
+    }
+    peer.barrier();
+    peer.release(recv, bytes);
+    peer.release(send, bytes);
+  }
+}
+
+inline char* allocate_pages(std::size_t bytes) {
+  return static_cast<char*>(std::aligned_alloc(4096, (bytes / 4096 + 1) * 4096));
+}
+
+}  // namespace peers

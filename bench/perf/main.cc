@@ -1,0 +1,56 @@
+// comm_perf: how fast a collective of a backend is. See options.cc for the command line.
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include "bench/perf/host_memory.h"
+#include "bench/perf/measure.h"
+#include "bench/perf/options.h"
+#include "bench/perf/report.h"
+#include "comm/backends/host.h"
+#include "comm/communicator.h"
+#include "comm/launch/self_launch.h"
+
+namespace {
+
+using comm::perf::Options;
+using comm::perf::Run;
+
+int fail(const char* message) {
+  std::fprintf(stderr, "%s\n", message);
+  return 2;
+}
+
+comm::Status write_reports(const Run& run) {
+  if (!run.options.json_path.empty()) {
+    if (comm::Status s = comm::perf::write_file(run.options.json_path, to_json(run)); !s.ok())
+      return s;
+  }
+  if (!run.options.plot_path.empty())
+    return comm::perf::write_file(run.options.plot_path, to_svg(run));
+  return {};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  comm::Result<Options> options = comm::perf::parse_options(argc, argv);
+  if (!options.ok()) return fail(options.message());
+  if (options->help) {
+    std::fputs(comm::perf::usage().data(), stdout);
+    return 0;
+  }
+  if (options->ranks > 0 && !comm::was_self_launched()) {
+    comm::Result<int> status = comm::launch_self(options->ranks, argv);
+    return status.ok() ? *status : fail(status.message());
+  }
+  auto communicator = comm::Communicator<comm::Host>::create();
+  if (!communicator.ok()) return fail(communicator.message());
+  Run run{"host", communicator->world_size(), std::move(*options), {}};
+  if (comm::Status s = comm::perf::measure<comm::perf::HostMemory>(*communicator, run); !s.ok())
+    return fail(s.message());
+  if (communicator->rank() != 0) return 0;
+  if (comm::Status s = write_reports(run); !s.ok()) return fail(s.message());
+  return comm::perf::wrong_elements(run) == 0 ? 0 : 1;
+}

@@ -21,11 +21,11 @@ namespace comm::detail::host {
 class Call {
  public:
   Call(Team& team, Meta meta, std::size_t count, std::int64_t timeout_ns)
-      : team_(team),
-        meta_(meta.word()),
-        count_(count),
-        timeout_ns_(timeout_ns),
-        operation_(meta.operation) {}
+      : Call(team, meta, count, timeout_ns, meta.operation) {}
+
+  /// `name` is what messages call it: two operations may be one on the way.
+  Call(Team& team, Meta meta, std::size_t count, std::int64_t timeout_ns, Operation name)
+      : team_(team), meta_(meta.word()), count_(count), timeout_ns_(timeout_ns), operation_(name) {}
 
   Team& team() const { return team_; }
   int rank() const { return team_.rank(); }

@@ -27,12 +27,14 @@ Status all_reduce(const Setting& on, const ops::AllReduce& op);
 Status reduce(const Setting& on, const ops::Reduce& op);
 Status reduce_scatter(const Setting& on, const ops::ReduceScatter& op);
 Status all_gather(const Setting& on, const ops::AllGather& op);
-Status broadcast(const Setting& on, const ops::Broadcast& op);
+/// `name` is what the caller calls it, for messages.
+Status broadcast(const Setting& on, const ops::Broadcast& op,
+                 Operation name = Operation::broadcast);
 Status gather(const Setting& on, const ops::Gather& op);
 Status scatter(const Setting& on, const ops::Scatter& op);
 Status all_to_all(const Setting& on, const ops::AllToAll& op);
 Status all_to_all_v(const Setting& on, const ops::AllToAllV& op);
-Status barrier(const Setting& on);
+Status barrier(const Setting& on, Operation name = Operation::barrier);
 
 // Between the files of this folder.
 

@@ -68,7 +68,6 @@ Result<std::unique_ptr<Team>> split(Team& team, int color, int key, std::int64_t
                   place.status().native_code()};
   met = call.meet(&outcome, sizeof outcome);
   if (!met.ok()) return met;
-  if (!place.ok()) outcome.code = static_cast<std::uint32_t>(place.code());
   Outcome lead{};
   if (!ranks.empty()) std::memcpy(&lead, call.payload(ranks.front()), sizeof lead);
   const bool reserved = static_cast<StatusCode>(lead.code) == StatusCode::ok;

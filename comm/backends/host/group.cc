@@ -18,7 +18,7 @@ Status perform(const Setting& on, const ops::Broadcast& op) {
 }
 Status perform(const Setting& on, const ops::RecvCommandU32& op) {
   return broadcast({on.team, on.symmetric, kForever},
-                   {op.buffer, 1, DataType::u32, op.root, op.stream});
+                   {op.buffer, 1, DataType::u32, op.root, op.stream}, Operation::recv_command_u32);
 }
 Status perform(const Setting& on, const ops::Reduce& op) {
   return reduce(on, op);

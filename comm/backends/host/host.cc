@@ -124,7 +124,7 @@ Status Host::barrier_wait(const ops::BarrierWait& op) {
   if (!bad.ok()) return bad;
   host::Setting on = state_->setting();
   on.timeout_ns = op.timeout.nanoseconds_or(on.timeout_ns);
-  return host::barrier(on);
+  return host::barrier(on, Operation::barrier_wait);
 }
 
 Status Host::synchronize(const ops::Synchronize&) {

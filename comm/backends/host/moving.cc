@@ -88,8 +88,8 @@ Status exchange_places(Call& call, const SymmetricMemory& memory, const void* se
   return {};
 }
 
-Status barrier(const Setting& on) {
-  Call call(on.team, {Operation::barrier}, 0, on.timeout_ns);
+Status barrier(const Setting& on, Operation name) {
+  Call call(on.team, {Operation::barrier}, 0, on.timeout_ns, name);
   return call.meet();
 }
 
@@ -116,9 +116,9 @@ Status gather(const Setting& on, const ops::Gather& op) {
   return spread(call, op.send, op.recv, op.count * size_of(op.type), call.rank() == op.root);
 }
 
-Status broadcast(const Setting& on, const ops::Broadcast& op) {
+Status broadcast(const Setting& on, const ops::Broadcast& op, Operation name) {
   Call call(on.team, {.operation = Operation::broadcast, .type = op.type, .root = op.root},
-            op.count, on.timeout_ns);
+            op.count, on.timeout_ns, name);
   const std::size_t bytes = op.count * size_of(op.type);
   const bool gives = call.rank() == op.root;
   if (bytes <= kInline) {

@@ -22,15 +22,16 @@ Outcome outcome_of(const Status& status, std::uint64_t offset = 0) {
 }
 
 /// `ours`, or the failure of another rank.
-Status first_failure(Call& call, Status ours, const char* what) {
+Status first_failure(Call& call, Status ours, std::size_t bytes, const char* what) {
   if (!ours.ok()) return ours;
   for (int r = 0; r < call.size(); ++r) {
     Outcome theirs;
     std::memcpy(&theirs, call.payload(r), sizeof theirs);
     if (static_cast<StatusCode>(theirs.code) == StatusCode::ok) continue;
     return make_error(static_cast<StatusCode>(theirs.code), theirs.native_code,
-                      "symmetric_alloc on rank %d of %d: %s could not %s: %s", call.rank(),
-                      call.size(), call.team().name(r).text, what,
+                      "symmetric_alloc on rank %d of %d: %s could not %s for %zu bytes on every "
+                      "rank: %s",
+                      call.rank(), call.size(), call.team().name(r).text, what, bytes,
                       std::strerror(theirs.native_code));
   }
   return {};
@@ -61,7 +62,7 @@ Result<void*> SymmetricMemory::allocate(Team& team, std::size_t bytes, std::int6
   const Outcome first = outcome_of(reserved.status(), reserved.ok() ? *reserved : 0);
   met = call.meet(&first, sizeof first);
   if (!met.ok()) return met;
-  Status failed = first_failure(call, std::move(reserved).status(), "reserve the memory");
+  Status failed = first_failure(call, std::move(reserved).status(), bytes, "reserve memory");
   if (!failed.ok()) return failed;
   Outcome leader;
   std::memcpy(&leader, call.payload(0), sizeof leader);
@@ -71,7 +72,7 @@ Result<void*> SymmetricMemory::allocate(Team& team, std::size_t bytes, std::int6
   const Outcome second = outcome_of(mapping.status());
   met = call.meet(&second, sizeof second);
   if (!met.ok()) return met;
-  failed = first_failure(call, mapping.ok() ? Status() : std::move(mapping).status(), "map it");
+  failed = first_failure(call, std::move(mapping).status(), bytes, "map memory");
   if (!failed.ok()) {
     if (team.rank() == 0) team.world().file.discard(leader.offset, total);
     return failed;

@@ -14,7 +14,7 @@ std::string of(Range range) {
 
 void print_row(const std::string& name, const Shape& shape, const Shard& shard, double seconds,
                std::size_t positions, const Traffic& traffic) {
-  std::printf("%-13s %-8s %-11s %8.1f M %7.2f s %10.0f %11llu %10.1f MB %9.1f %%\n", name.c_str(),
+  std::printf("%-12s%-7s%-11s%6.1f M%7.2f s%10.0f%13llu%8.1f MB%7.1f %%\n", name.c_str(),
               of(shard.heads).c_str(), of(shard.ffn).c_str(),
               static_cast<double>(weight_count(shape, shard)) / 1e6, seconds,
               static_cast<double>(positions) / seconds,
@@ -35,14 +35,16 @@ void print(const Outcome& outcome, const Options& options, const Text& text,
   const Shape& shape = options.shape;
   const int ranks = static_cast<int>(outcome.ranks.size());
   const char* dtype = options.element == Element::f32 ? "f32" : "bf16";
-  std::printf("text    %s, %zu positions in sequences of %zu\n", text.path.c_str(),
+  std::printf("text    %s, %zu positions in sequences of %zu\n", text.name.c_str(),
               text.bytes.size(), shape.sequence);
   std::printf("model   %zu layers, hidden %zu, %zu heads, ffn %zu, FP32, seed %llu\n", shape.layers,
               shape.hidden, shape.heads, shape.ffn, static_cast<unsigned long long>(shape.seed));
-  std::printf("ranks   1 with SingleGpu; %d with %s, all-reduces in %s\n\n", ranks, backend.c_str(),
+  std::printf("1 rank  SingleGpu: no all-reduce is left in the object code of the model\n");
+  std::printf("%-8s%s, all-reduces in %s\n\n",
+              (std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks")).c_str(), backend.c_str(),
               dtype);
-  std::printf("%-13s %-8s %-11s %10s %9s %10s %11s %13s %11s\n", "", "heads", "ffn", "weights",
-              "time", "tokens/s", "all-reduces", "bytes", "in them");
+  std::printf("%-12s%-7s%-11s%8s%9s%10s%13s%11s%9s\n", "", "heads", "ffn", "weights", "time",
+              "tokens/s", "all-reduces", "bytes", "share");
 
   const std::size_t positions = text.bytes.size();
   print_row("1 rank", shape, shard_of(shape, 0, 1), outcome.one_rank_seconds, positions, {});
@@ -54,14 +56,14 @@ void print(const Outcome& outcome, const Options& options, const Text& text,
     slowest = std::max(slowest, rank.seconds);
   }
 
-  std::printf("\nspeed-up            %.2f\n", outcome.one_rank_seconds / slowest);
+  std::printf(
+      "\nshare: of the rank's time that passes in all-reduces, waiting for others included\n");
+  std::printf("speed-up            %.2f\n", outcome.one_rank_seconds / slowest);
   std::printf("ranks agree         %s\n", outcome.ranks_agree() ? "bit for bit" : "NO");
   std::printf("largest difference  %.2e from 1 rank, of values with root mean square 1\n",
               static_cast<double>(outcome.difference));
-  std::printf(
-      "bound               %.2e for %s sums in another order (examples/tensor_parallel/"
-      "error_bound.h)\n",
-      static_cast<double>(outcome.bound), dtype);
+  std::printf("bound               %.2e from rounding alone (tensor_parallel/error_bound.h)\n",
+              static_cast<double>(outcome.bound));
   std::printf("verdict             %s\n", outcome.held() ? "within the bound" : "FAILED");
 }
 

@@ -32,18 +32,19 @@ std::string as_given(const std::string& path) {
 }  // namespace
 
 comm::Result<Text> read_text(const std::string& path, std::size_t most) {
-  Text text{path.empty() ? readme() : as_given(path), {}};
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(text.path.c_str(), "rb"),
+  Text text{path.empty() ? "README.md" : path, {}};
+  const std::string place = path.empty() ? readme() : as_given(path);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(place.c_str(), "rb"),
                                                              std::fclose);
   if (file == nullptr) {
     return comm::make_error(comm::StatusCode::invalid_argument, errno,
-                            "cannot open the text %s: %s", text.path.c_str(), std::strerror(errno));
+                            "cannot open the text %s: %s", place.c_str(), std::strerror(errno));
   }
   text.bytes.resize(most);
   text.bytes.resize(std::fread(text.bytes.data(), 1, most, file.get()));
   if (text.bytes.empty()) {
     return comm::make_error(comm::StatusCode::invalid_argument, errno,
-                            "the text %s is empty or cannot be read", text.path.c_str());
+                            "the text %s is empty or cannot be read", place.c_str());
   }
   return text;
 }

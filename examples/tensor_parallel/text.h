@@ -12,7 +12,7 @@
 namespace example {
 
 struct Text {
-  std::string path;
+  std::string name;                 ///< As the user knows it.
   std::vector<std::uint8_t> bytes;  ///< The first `most` of the file.
 };
 

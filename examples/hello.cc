@@ -2,7 +2,7 @@
 //
 //   ./bazelw run //examples:hello                                  one rank, nothing communicates
 //   ./bazelw build --config=host //comm:commrun //examples:hello
-//   bazel-bin/comm/commrun -n 3 bazel-bin/examples/hello           three ranks, shared memory
+//   bazel-bin/comm/launch/commrun/commrun -n 3 bazel-bin/examples/hello     three ranks
 
 #include <cstdio>
 

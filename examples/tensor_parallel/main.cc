@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "comm/launch/launch_config.h"
+#include "comm/launch/self_launch.h"
 #include "examples/tensor_parallel/options.h"
 #include "examples/tensor_parallel/parallel.h"
-#include "examples/tensor_parallel/ranks.h"
 #include "examples/tensor_parallel/text.h"
 
 namespace {
@@ -35,7 +35,7 @@ int run(example::Options options, char* const* argv) {
   if (!text.ok()) return fail(kUsage, text.status());
 
   if (!was_launched) {
-    comm::Result<int> exit = example::run_as_ranks(options.ranks, argv);
+    comm::Result<int> exit = comm::launch_self(options.ranks, argv);
     return exit.ok() ? *exit : fail(kFailed, exit.status());
   }
   comm::Result<bool> agree = example::run_as_rank(options, *text);

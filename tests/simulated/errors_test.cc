@@ -280,3 +280,31 @@ TEST_CASE("leaks are counted by kind") {
   }
   CHECK(simulated::take_reports().size() == 5);
 }
+
+TEST_CASE("two threads inside NCCL on one device are reported (trap 30)") {
+  Watchdog watchdog("two threads");
+  NoReports none;
+  ncclUniqueId ids[2];
+  for (ncclUniqueId& id : ids) REQUIRE(ncclGetUniqueId(&id) == ncclSuccess);
+  ncclComm_t comms[2];
+  for (int i : {0, 1}) REQUIRE(ncclCommInitRank(&comms[i], 1, ids[i], 0) == ncclSuccess);
+  OwnedStream stream;
+  Buffer<int> data(2);
+  const int before = simulated::faults_fired();
+  simulated::inject({.call = "ncclAllReduce", .action = simulated::FaultAction::block});
+  std::thread blocked([&] {
+    ncclAllReduce(data.get(), data.get(), 1, ncclInt, ncclSum, comms[0], stream);
+  });
+  while (simulated::faults_fired() == before) std::this_thread::yield();
+  CHECK(ncclBroadcast(data.get() + 1, data.get() + 1, 1, ncclInt, 0, comms[1], stream) ==
+        ncclSuccess);
+  cudaStreamSynchronize(stream);
+  const auto reports = simulated::take_reports();
+  REQUIRE(reports.size() == 1);
+  CHECK(contains(reports[0].text, "ncclBroadcast"));
+  CHECK(contains(reports[0].text, "ncclAllReduce"));
+  // An abort frees the other thread, and is no third one.
+  CHECK(ncclCommAbort(comms[0]) == ncclSuccess);
+  blocked.join();
+  CHECK(ncclCommDestroy(comms[1]) == ncclSuccess);
+}

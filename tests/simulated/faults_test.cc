@@ -4,6 +4,7 @@
 #include <chrono>
 #include <string>
 
+#include "comm/testing/simulated/calls.h"
 #include "tests/simulated/fixture.h"
 #include "tests/simulated/own_symbols.h"
 
@@ -237,4 +238,18 @@ TEST_CASE("a kernel's fault sticks to the device") {
   }
   cudaSetDevice(0);
   cudaGetLastError();
+}
+
+TEST_CASE("calls are counted by name") {
+  NoReports none;
+  simulated::clear_calls();
+  OwnedStream stream;
+  cudaStreamSynchronize(stream);
+  cudaStreamSynchronize(stream);
+  CHECK(simulated::calls("cudaStreamSynchronize") == 2);
+  CHECK(simulated::calls("cudaDeviceSynchronize") == 0);
+  CHECK(ncclGroupStart() == ncclSuccess);
+  CHECK(ncclGroupEnd() == ncclSuccess);
+  CHECK(simulated::calls("ncclGroupStart") == 1);
+  CHECK(simulated::calls("ncclGroupEnd") == 1);
 }

@@ -11,6 +11,8 @@
 #include <optional>
 #include <vector>
 
+#include "comm/testing/simulated/calls.h"
+
 namespace comm::simulated {
 namespace {
 
@@ -153,6 +155,7 @@ bool driver_unloaded() {
 }
 
 FaultDecision decide_fault(const char* call, int rank) {
+  count_call(call);
   Plan& all = plan();
   if (all.count == 0) return {};
   FaultDecision decision;

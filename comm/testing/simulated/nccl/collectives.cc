@@ -6,6 +6,7 @@
 #include "comm/testing/simulated/core/entry.h"
 #include "comm/testing/simulated/nccl/aliases.h"
 #include "comm/testing/simulated/nccl/group.h"
+#include "comm/testing/simulated/nccl/inside.h"
 #include "comm/testing/simulated/report.h"
 #include "comm/testing/simulated/settings.h"
 
@@ -80,6 +81,7 @@ ncclResult_t submit_request(const Request& request, ncclComm_t handle, cudaStrea
   }
   if (result != ncclSuccess) return result;
   if (task.fault.is(FaultAction::lose)) return ncclSuccess;
+  const InsideCall inside(request.name, task.comm->device);
   const CommPtr& comm = task.comm;
   if (request.count == 0 && !is_message(request.kind)) return ncclSuccess;
   if (size_of(request.type) == 0) return refuse(request, comm, "invalid data type");

@@ -8,6 +8,7 @@
 
 #include "comm/testing/simulated/core/exit.h"
 #include "comm/testing/simulated/core/stream.h"
+#include "comm/testing/simulated/nccl/inside.h"
 #include "comm/testing/simulated/report.h"
 
 namespace comm::simulated::detail {
@@ -111,6 +112,7 @@ ncclResult_t enter_any(const char* call, const ncclComm* handle, CommPtr* comm,
   }
   if (fault->is(FaultAction::vanish)) (*comm)->endpoint->vanish();
   if (fault->is(FaultAction::block)) {
+    const InsideCall inside(call, (*comm)->device);
     (*comm)->endpoint->wait_until_stopped();
     return ncclInternalError;
   }

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <thread>
 #include <utility>
 
+#include "comm/testing/simulated/nccl/inside.h"
 #include "comm/testing/simulated/report.h"
 #include "comm/testing/simulated/settings.h"
 
@@ -177,7 +179,12 @@ ncclResult_t group_end() {
   if (all.empty() && jobs.empty()) return ncclSuccess;
   if (!blocking) return run_in_background(std::move(tasks), std::move(jobs));
   add_job(all, 1);
+  std::vector<std::unique_ptr<InsideCall>> inside;
+  for (const Task& task : tasks) {
+    inside.push_back(std::make_unique<InsideCall>("ncclGroupEnd", task.comm->device));
+  }
   const ncclResult_t result = run_all(tasks, jobs);
+  inside.clear();
   add_job(all, -1);
   return result;
 }

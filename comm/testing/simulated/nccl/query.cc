@@ -38,6 +38,8 @@ ncclResult_t query(const char* call, const ncclComm* handle, int ncclComm::*fiel
 extern "C" {
 
 ncclResult_t ncclGetVersion(int* version) {
+  const FaultDecision fault = decide_fault("ncclGetVersion", -1);
+  if (fault.is(FaultAction::fail)) return static_cast<ncclResult_t>(fault.value);
   if (version == nullptr) return ncclInvalidArgument;
   *version = nccl_version();
   return ncclSuccess;
@@ -95,6 +97,8 @@ ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank) {
 }
 
 ncclResult_t ncclGroupStart() {
+  const FaultDecision fault = decide_fault("ncclGroupStart", -1);
+  if (fault.is(FaultAction::fail)) return static_cast<ncclResult_t>(fault.value);
   return group_start();
 }
 

@@ -210,6 +210,36 @@ TEST_CASE("attempt_reconnect: a restarted process takes the place of one that di
   }
 }
 
+TEST_CASE(
+    "attempt_reconnect: if a rank does not come nobody starts, it is named, and all may try "
+    "again") {
+  const Watchdog watchdog("reconnect without one");
+  std::atomic<int> failed{0};
+  ranks::as_threads(
+      3,
+      [&](HostCommunicator& c, Failures& failures) {
+        if (sum(c, 1) != 3) failures.add("before");
+        c.abort().ignore();
+        if (c.rank() != 2) {
+          const Status s = c.attempt_reconnect();
+          if (s.ok() || !says(s, "rank 2")) failures.add(std::string("alone: ") + s.message());
+          if (c.is_healthy() || c.barrier().ok()) failures.add("healthy without rank 2");
+          ++failed;
+        }
+        while (failed < 2) std::this_thread::yield();
+        Status s;
+        for (int attempt = 0; attempt < 100; ++attempt) {
+          s = c.attempt_reconnect();
+          if (s.ok()) break;
+        }
+        if (!s.ok()) return failures.add(std::string("together: ") + s.message());
+        if (sum(c, 1) != 3) failures.add("after");
+      },
+      [](comm::Host::Config& config) {
+        config.reconnect_timeout = std::chrono::milliseconds(400);
+      });
+}
+
 TEST_CASE("symmetric memory: collectives on it equal those on ordinary memory, mixed with it too") {
   for (const int size : {1, 2, 3, 4}) {
     const Watchdog watchdog("symmetric memory");

@@ -61,12 +61,17 @@ std::string text_of(const Bytes& bytes) {
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
+/// In nanoseconds; what is too long to be said in them has no end.
+std::int64_t nanoseconds(Milliseconds t) {
+  return t.count() > kForever / 1'000'000 ? kForever : t.count() * 1'000'000;
+}
+
 class Start {
  public:
   Start(const Host::Config& config, std::shared_ptr<OutOfBand> channel, Milliseconds timeout)
       : channel_(std::move(channel)),
         timeout_(timeout),
-        deadline_ns_(deadline_after(std::chrono::nanoseconds(timeout).count())) {
+        deadline_ns_(deadline_after(nanoseconds(timeout))) {
     world_ = std::make_shared<World>();
     world_->out_of_band = channel_;
     world_->rank = channel_ == nullptr ? 0 : channel_->rank();
@@ -74,7 +79,7 @@ class Start {
     world_->epoch = channel_ == nullptr ? 0 : channel_->epoch();
     world_->waiting = WaitPolicy::for_ranks_here(world_->size);
     world_->slot_bytes = config.slot_bytes;
-    world_->timeout_ns = std::chrono::nanoseconds(config.collective_timeout).count();
+    world_->timeout_ns = nanoseconds(config.collective_timeout);
     world_->wakes_are_exact = prepare_barrier_everywhere();
     members_.resize(static_cast<std::size_t>(world_->size));
     std::iota(members_.begin(), members_.end(), 0);

@@ -264,3 +264,25 @@ TEST_CASE("one communicator's operations on two streams keep their order") {
     });
   }
 }
+
+TEST_CASE("a group over two streams orders both of them (trap 32)") {
+  Watchdog watchdog("group over two streams");
+  NoReports none;
+  for (unsigned seed = 1; seed <= 10; ++seed) {
+    simulated::set_seed(seed);
+    with_ranks(2, [](Rank r) {
+      OwnedStream other;
+      Buffer<int> a({1}, r.stream);
+      Buffer<int> b({2}, other);
+      Buffer<int> copy(1);
+      ncclGroupStart();
+      ncclAllReduce(a.get(), a.get(), 1, ncclInt, ncclSum, r.comm, r.stream);
+      ncclAllReduce(b.get(), b.get(), 1, ncclInt, ncclSum, r.comm, other);
+      CHECK(ncclGroupEnd() == ncclSuccess);
+      // The group is over for both streams at once.
+      cudaMemcpyAsync(copy.get(), a.get(), sizeof(int), cudaMemcpyDeviceToDevice, other);
+      CHECK(copy.take(other)[0] == 2);
+      CHECK(b.take(r.stream)[0] == 4);
+    });
+  }
+}

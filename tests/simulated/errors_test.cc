@@ -292,9 +292,8 @@ TEST_CASE("two threads inside NCCL on one device are reported (trap 30)") {
   Buffer<int> data(2);
   const int before = simulated::faults_fired();
   simulated::inject({.call = "ncclAllReduce", .action = simulated::FaultAction::block});
-  std::thread blocked([&] {
-    ncclAllReduce(data.get(), data.get(), 1, ncclInt, ncclSum, comms[0], stream);
-  });
+  std::thread blocked(
+      [&] { ncclAllReduce(data.get(), data.get(), 1, ncclInt, ncclSum, comms[0], stream); });
   while (simulated::faults_fired() == before) std::this_thread::yield();
   CHECK(ncclBroadcast(data.get() + 1, data.get() + 1, 1, ncclInt, 0, comms[1], stream) ==
         ncclSuccess);

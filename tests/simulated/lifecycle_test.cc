@@ -3,6 +3,8 @@
 // NCCL API, "ncclCommSplit", "ncclCommShrink", "ncclCommRevoke").
 
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <dirent.h>
+
 #include "tests/simulated/fixture.h"
 #include "tests/simulated/own_symbols.h"
 
@@ -280,4 +282,29 @@ TEST_CASE(
           ncclSuccess);
     CHECK(window == nullptr);
   });
+}
+
+TEST_CASE("an aborted init leaves no thread and no descriptor behind") {
+  Watchdog watchdog("nothing left");
+  NoReports none;
+  const auto entries = [](const char* folder) {
+    int count = 0;
+    DIR* open_folder = opendir(folder);
+    REQUIRE(open_folder != nullptr);
+    while (readdir(open_folder) != nullptr) ++count;
+    closedir(open_folder);
+    return count;
+  };
+  const auto abort_one = [] {
+    ncclUniqueId id;
+    ncclGetUniqueId(&id);
+    CHECK(ncclCommAbort(init_non_blocking(id, 2, 0)) == ncclSuccess);
+  };
+  abort_one();  // The process's own listener is made once.
+  const int threads = entries("/proc/self/task");
+  const int descriptors = entries("/proc/self/fd");
+  for (int i = 0; i < 20; ++i) abort_one();
+  while (entries("/proc/self/task") > threads || entries("/proc/self/fd") > descriptors) {
+    std::this_thread::yield();
+  }
 }

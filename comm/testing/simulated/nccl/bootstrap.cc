@@ -6,6 +6,8 @@
 
 #include <cstdio>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <random>
 #include <thread>
 
@@ -23,6 +25,22 @@ struct Greeting {
   std::uint64_t ids_digest = 0;
   Address address;
 };
+
+struct Root {
+  pid_t pid = 0;  // A child made by fork has a copy of the table, and no part in the service.
+  int listener = -1;
+  int users = 0;
+};
+
+struct Roots {
+  std::mutex mutex;
+  std::map<std::uint64_t, Root> by_number;
+};
+
+Roots& roots() {
+  static Roots& roots = *new Roots;
+  return roots;
+}
 
 std::string socket_name(std::uint64_t number) {
   char name[64];
@@ -76,10 +94,14 @@ void serve(int listener, std::uint64_t number) {
     addresses[rank] = greeting.address;
     --missing;
   }
-  close(listener);
+  {
+    const std::lock_guard lock(roots().mutex);
+    roots().by_number.erase(number);
+    close(listener);
+  }
   for (int descriptor : descriptors) {
     if (descriptor == -1) continue;
-    write_all(descriptor, addresses.data(), addresses.size() * sizeof(Address));
+    if (missing == 0) write_all(descriptor, addresses.data(), addresses.size() * sizeof(Address));
     close(descriptor);
   }
 }
@@ -94,8 +116,25 @@ ncclResult_t make_unique_id(ncclUniqueId* id) {
   std::memset(id, 0, sizeof(*id));
   std::memcpy(id->internal, kMagic, sizeof(kMagic));
   std::memcpy(id->internal + sizeof(kMagic), &number, sizeof(number));
+  {
+    const std::lock_guard lock(roots().mutex);
+    roots().by_number[number] = {getpid(), listener, 0};
+  }
   std::thread(serve, listener, number).detach();
   return ncclSuccess;
+}
+
+void retain_root(std::uint64_t number) {
+  const std::lock_guard lock(roots().mutex);
+  const auto found = roots().by_number.find(number);
+  if (found != roots().by_number.end()) ++found->second.users;
+}
+
+void release_root(std::uint64_t number) {
+  const std::lock_guard lock(roots().mutex);
+  const auto found = roots().by_number.find(number);
+  if (found == roots().by_number.end() || found->second.pid != getpid()) return;
+  if (--found->second.users == 0) shutdown(found->second.listener, SHUT_RDWR);
 }
 
 std::uint64_t number_of(const ncclUniqueId& id) {

@@ -18,6 +18,11 @@ namespace comm::simulated::detail {
 /// Makes an id and starts its root.
 ncclResult_t make_unique_id(ncclUniqueId* id);
 
+/// Ranks of this process that use the id. When the last of them has given up, a root that this
+/// process serves and that still waits for others ends: no thread and no descriptor is left.
+void retain_root(std::uint64_t number);
+void release_root(std::uint64_t number);
+
 /// A number for the id, to name it in reports; 0: not made by make_unique_id.
 std::uint64_t number_of(const ncclUniqueId& id);
 

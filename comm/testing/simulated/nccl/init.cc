@@ -104,10 +104,15 @@ ncclResult_t init(const char* call, ncclComm_t* handle, int size, int rank,
   const CommPtr comm =
       make_communicator(size, rank, current_device(), number_of(ids.front()), options);
   *handle = comm.get();
+  retain_root(comm->number);
   Job job;
   job.comm = comm;
   job.blocking = comm->blocking;
-  job.run = [comm, ids = std::move(ids), fault] { return run_init(comm, ids, fault); };
+  job.run = [comm, ids = std::move(ids), fault] {
+    const ncclResult_t result = run_init(comm, ids, fault);
+    release_root(number_of(ids.front()));
+    return result;
+  };
   job.undo = [comm, handle](ncclResult_t result) {
     {
       const Lock lock(machine().mutex);

@@ -8,6 +8,7 @@
 #include "comm/testing/simulated/core/stream.h"
 #include "comm/testing/simulated/nccl/aliases.h"
 #include "comm/testing/simulated/nccl/group.h"
+#include "comm/testing/simulated/report.h"
 
 using namespace comm::simulated;
 using namespace comm::simulated::detail;
@@ -45,6 +46,10 @@ ncclResult_t run_destroy(const CommPtr& comm) {
     // By reading NCCL: a revoke counts as a finalize, and that is what waits for graphs.
     if (comm->phase != Phase::revoked) wait_for_graphs(lock, *comm);
     wait_for_last(lock, *comm);
+  }
+  if (!comm->registrations.empty() || !comm->windows.empty()) {
+    report(Violation::leak, "rank %d of %s is destroyed with %zu registrations and %zu windows",
+           comm->rank, comm->name.c_str(), comm->registrations.size(), comm->windows.size());
   }
   comm->endpoint->leave();
   bury(comm, "ncclCommDestroy");

@@ -31,7 +31,12 @@ Supervisor::Supervisor(const Options& options)
   sigset_t watched;
   ::sigemptyset(&watched);
   ::sigaddset(&watched, SIGCHLD);
-  for (const int number : kHandedOn) ::sigaddset(&watched, number);
+  for (const int number : kHandedOn) {
+    // Whoever started commrun with a signal ignored (nohup) means it for the ranks as well.
+    struct sigaction before {};
+    ::sigaction(number, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) ::sigaddset(&watched, number);
+  }
   ::sigprocmask(SIG_BLOCK, &watched, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
   signals_.reset(::signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -177,6 +182,11 @@ void Supervisor::on_end(int rank, int status) {
   if (status == 0 || decided_) return;
   status_ = status;
   decided_ = true;
+  if (was_signalled_) {
+    // All were told to end already, and each ends in its own way.
+    kill_at_ = kill_at_.earlier(Deadline::in(options_.grace));
+    return;
+  }
   const std::string how = status > 128 ? "was ended by signal " + std::to_string(status - 128) +
                                              " (" + std::string(::strsignal(status - 128)) + ")"
                                        : "exited with status " + std::to_string(status);

@@ -27,6 +27,9 @@ none_left() {
   echo no
 }
 
+# Empties the file for the output of a job that is started in the background next.
+begin() { : >"$scratch/out"; }
+
 # Waits until the file has the number of lines; the watchdog is the test's own time limit.
 await_lines() { while (($(wc -l <"$1") < $2)); do sleep 0.02; done; }
 
@@ -67,6 +70,7 @@ check "help" $? 0
 check "help says how" "$(grep -c '^usage: commrun -n RANKS' "$scratch/help")" 1
 
 for signal in INT TERM HUP; do
+  begin
   # A shell's background job ignores SIGINT, and so would commrun.
   env --default-signal "$commrun" -n 2 sh -c 'trap "echo got; exit 9" '"$signal"'; echo up; while :; do sleep 0.05; done' >"$scratch/out" 2>/dev/null &
   job=$!
@@ -76,6 +80,7 @@ for signal in INT TERM HUP; do
   check "SIG$signal is handed on" $? 9
   check "SIG$signal reached both" "$(grep -c got "$scratch/out")" 2
 done
+begin
 "$commrun" -n 2 sh -c 'trap "echo got" TERM; echo up; while :; do sleep 0.05; done' >"$scratch/out" 2>/dev/null &
 job=$!
 await_lines "$scratch/out" 2
@@ -85,6 +90,7 @@ kill -TERM "$job"
 wait "$job"
 check "the second signal kills" $? 143
 
+begin
 "$commrun" -n 2 sh -c 'sleep 1000.5 & sleep 1000.5 & echo up; wait' >"$scratch/out" &
 job=$!
 await_lines "$scratch/out" 2

@@ -27,6 +27,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <type_traits>
 
 #include "comm/operations.h"
 #include "comm/result.h"
@@ -50,7 +51,7 @@ concept HasIdentity = std::movable<B> && requires(const B& b) {
 template <class B>
 concept StatesWhetherDataMoves = requires {
   { B::moves_data } -> std::convertible_to<bool>;
-  requires(B::moves_data || !B::moves_data);
+  typename std::bool_constant<static_cast<bool>(B::moves_data)>;
 };
 
 template <class B>

@@ -18,7 +18,7 @@
 ///       std::uint64_t calls_ = 0;
 ///     };
 ///
-/// The hook sees `Op::operation`, the fields of `op`, and `info_of(op)`. It returns what `next()`
+/// The hook sees `Op::operation`, the fields of `op`, and `comm::info_of(op)`. It returns what `next()`
 /// returns, or an error of its own. One operation alone is changed by declaring its member in
 /// `Derived`, which then calls `inner()`. `split` and `shrink` wrap the new backend with
 /// `Derived::wrap(inner)`, to be declared where settings are to be handed down. Where `B` has a
@@ -157,6 +157,12 @@ class Decorator : public detail::DecoratedCreation<Derived, B> {
   }
   constexpr Status attempt_reconnect(const ops::AttemptReconnect& op) {
     return pass(op, [&] { return inner_.attempt_reconnect(op); });
+  }
+
+  /// The hook where `Derived` has none.
+  template <class Op, class Next>
+  constexpr auto around(const Op&, Next next) {
+    return next();
   }
 
   /// What `split` and `shrink` return, around the new backend.

@@ -9,17 +9,14 @@
 /// A rank that cannot be made fails the running doctest case, with the reason, and its body does not
 /// run. All threads are joined before the call returns.
 
-#include <doctest/doctest.h>
-
+#include <cstdint>
 #include <memory>
-#include <string>
-#include <thread>
 #include <utility>
-#include <vector>
 
 #include "comm/communicator.h"
 #include "comm/launch/launch_config.h"
 #include "comm/rendezvous/listener.h"
+#include "comm/testing/expect.h"
 #include "comm/testing/run_threads.h"
 
 namespace comm::testing {
@@ -29,14 +26,14 @@ namespace comm::testing {
 template <Creatable B, class Configure, class Body>
 void run_ranks(int ranks, Configure configure, Body body) {
   Result<std::shared_ptr<Listener>> listener = Listener::bind("127.0.0.1", 0);
-  CHECK(outcome(listener) == "ok");
+  expect_ok(listener);
   if (!listener.ok()) return;
   const std::uint16_t port = (*listener)->port();
   run_threads(ranks, [&](int rank) {
     LaunchConfig launch = LaunchConfig::local(rank, ranks, port);
     if (rank == 0) launch.listener = *listener;
     Result<Communicator<B>> made = Communicator<B>::create(configure(std::move(launch)));
-    CHECK(outcome(made) == "ok");
+    expect_ok(made);
     if (made.ok()) body(*made);
   });
 }

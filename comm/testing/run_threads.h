@@ -5,36 +5,14 @@
 ///
 /// Assertions inside may be CHECKs; a REQUIRE would throw in a thread that nobody catches for.
 
-#include <doctest/doctest.h>
-
+#include <functional>
 #include <string>
-#include <thread>
-#include <vector>
-
-#include "comm/testing/watchdog.h"
 
 namespace comm::testing {
 
 /// The running doctest case.
-inline std::string test_name() {
-  const auto* test = doctest::getContextOptions()->currentTest;
-  if (test == nullptr) return "(no test case)";
-  return std::string(test->m_name) + " <" + test->m_type.c_str() + ">";
-}
+std::string test_name();
 
-/// "ok", or the code and the message: for `CHECK(outcome(c.barrier()) == "ok")`.
-template <class StatusOrResult>
-std::string outcome(const StatusOrResult& s) {
-  if (s.ok()) return "ok";
-  return std::string(to_string(s.code())) + ": " + s.message();
-}
-
-template <class Body>
-void run_threads(int threads, Body body) {
-  Watchdog watchdog(test_name() + " on " + std::to_string(threads) + " ranks");
-  std::vector<std::thread> running;
-  for (int i = 0; i < threads; ++i) running.emplace_back([&body, i] { body(i); });
-  for (std::thread& thread : running) thread.join();
-}
+void run_threads(int threads, const std::function<void(int)>& body);
 
 }  // namespace comm::testing

@@ -16,7 +16,7 @@ struct World : comm::testing::HostMemory {
   static void run(int ranks, Body body, comm::Timeout = {}) {
     comm::testing::run_threads(ranks, [&](int) {
       auto made = comm::Communicator<B>::create();
-      CHECK(comm::testing::outcome(made) == "ok");
+      comm::testing::expect_ok(made);
       body(*made);
     });
   }

@@ -16,13 +16,13 @@ TEST_CASE_TEMPLATE_DEFINE("contract: send_to and recv_from pass a buffer round t
       BufferOf<W, T> send(contribution<T>(c.rank(), count)), recv(zeros<T>(count));
       // Rank 0 sends first, and so the chain begins.
       if (c.rank() == 0) {
-        CHECK(outcome(c.send_to(DeviceSpan<const T>(send.span()), next)) == "ok");
-        CHECK(outcome(c.recv_from(recv.span(), previous)) == "ok");
+        expect_ok(c.send_to(DeviceSpan<const T>(send.span()), next));
+        expect_ok(c.recv_from(recv.span(), previous));
       } else {
-        CHECK(outcome(c.recv_from(recv.span(), previous)) == "ok");
-        CHECK(outcome(c.send_to(DeviceSpan<const T>(send.span()), next)) == "ok");
+        expect_ok(c.recv_from(recv.span(), previous));
+        expect_ok(c.send_to(DeviceSpan<const T>(send.span()), next));
       }
-      CHECK(difference(read<W>(c, recv.span()), contribution<T>(previous, count)) == "");
+      expect_nothing(difference(read<W>(c, recv.span()), contribution<T>(previous, count)));
     });
   });
 }
@@ -35,15 +35,15 @@ TEST_CASE_TEMPLATE_DEFINE("contract: messages of one rank to another arrive in o
       const auto count = static_cast<std::size_t>(i * i);
       if (c.rank() == 0) {
         BufferOf<W, int> send(std::vector<int>(count, i));
-        CHECK(outcome(c.send_to(send.span(), last)) == "ok");
-        CHECK(outcome(c.synchronize()) == "ok");
+        expect_ok(c.send_to(send.span(), last));
+        expect_ok(c.synchronize());
       } else if (c.rank() == last) {
         BufferOf<W, int> recv(std::vector<int>(count, 0));
-        CHECK(outcome(c.recv_from(recv.span(), 0)) == "ok");
-        CHECK(difference(read<W>(c, recv.span()), std::vector<int>(count, i)) == "");
+        expect_ok(c.recv_from(recv.span(), 0));
+        expect_nothing(difference(read<W>(c, recv.span()), std::vector<int>(count, i)));
       }
     }
-    CHECK(outcome(c.barrier_wait()) == "ok");
+    expect_ok(c.barrier_wait());
   });
 }
 
@@ -81,11 +81,11 @@ TEST_CASE_TEMPLATE_DEFINE("contract 9: in a group every rank may receive before 
     for (std::size_t count : {0, 1, 1000, 200'003}) {
       BufferOf<W, float> send(contribution<float>(c.rank(), count)), recv(zeros<float>(count));
       Group group = c.group();
-      CHECK(outcome(group.status()) == "ok");
-      CHECK(outcome(c.recv_from(recv.span(), previous)) == "ok");
-      CHECK(outcome(c.send_to(send.span(), next)) == "ok");
-      CHECK(outcome(group.end()) == "ok");
-      CHECK(difference(read<W>(c, recv.span()), contribution<float>(previous, count)) == "");
+      expect_ok(group.status());
+      expect_ok(c.recv_from(recv.span(), previous));
+      expect_ok(c.send_to(send.span(), next));
+      expect_ok(group.end());
+      expect_nothing(difference(read<W>(c, recv.span()), contribution<float>(previous, count)));
     }
   });
 }
@@ -97,15 +97,15 @@ TEST_CASE_TEMPLATE_DEFINE("contract 9: a group holds an exchange of everybody wi
     constexpr std::size_t kCount = 513;
     BufferOf<W, int> send(contribution<int>(c.rank(), kCount));
     BufferOf<W, int> recv(zeros<int>(kCount * static_cast<std::size_t>(n)));
-    CHECK(outcome(c.group_start()) == "ok");
+    expect_ok(c.group_start());
     for (int r = 0; r < n; ++r) {
       const auto begin = static_cast<std::size_t>(r) * kCount;
-      CHECK(outcome(c.recv_from(recv.span().subspan(begin, kCount), r)) == "ok");
-      CHECK(outcome(c.send_to(send.span(), r)) == "ok");
+      expect_ok(c.recv_from(recv.span().subspan(begin, kCount), r));
+      expect_ok(c.send_to(send.span(), r));
     }
-    CHECK(outcome(c.group_end()) == "ok");
+    expect_ok(c.group_end());
     if constexpr (moves_data<W>) {
-      CHECK(difference(read<W>(c, recv.span()), contributions<int>(n, kCount)) == "");
+      expect_nothing(difference(read<W>(c, recv.span()), contributions<int>(n, kCount)));
     }
   });
 }
@@ -122,18 +122,18 @@ TEST_CASE_TEMPLATE_DEFINE("contract 9: a group holds several collectives, and gr
       Result<DeviceSpan<int>> gathered = DeviceSpan<int>();
       {
         Group outer = c.group();
-        CHECK(outcome(c.all_reduce(sum.span())) == "ok");
+        expect_ok(c.all_reduce(sum.span()));
         {
           Group inner = c.group();
-          CHECK(outcome(c.all_reduce(most.span(), ReduceOp::max)) == "ok");
-          CHECK(outcome(inner.end()) == "ok");
+          expect_ok(c.all_reduce(most.span(), ReduceOp::max));
+          expect_ok(inner.end());
         }
         gathered = c.all_gather(mine.span(), all.span());
-        CHECK(outcome(outer.end()) == "ok");
-        CHECK(outcome(outer.end()) == "ok");
+        expect_ok(outer.end());
+        expect_ok(outer.end());
       }
-      CHECK(difference(read<W>(c, sum.span()), reduction<float>(n, 100, ReduceOp::sum)) == "");
-      CHECK(difference(read<W>(c, most.span()), reduction<int>(n, 10'000, ReduceOp::max)) == "");
+      expect_nothing(difference(read<W>(c, sum.span()), reduction<float>(n, 100, ReduceOp::sum)));
+      expect_nothing(difference(read<W>(c, most.span()), reduction<int>(n, 10'000, ReduceOp::max)));
       check_moved<W>(c, gathered, contributions<int>(n, 5));
     }
   });
@@ -154,19 +154,19 @@ TEST_CASE_TEMPLATE_DEFINE("contract 9: a guard closes its group on an early retu
   on_every_world<W>([](CommunicatorOf<W>& c) {
     const int n = c.world_size();
     BufferOf<W, int> first({1}), second({1});
-    CHECK(outcome(leave_early(c, first.span())) == "internal: the engine's own trouble");
-    CHECK(difference(read<W>(c, first.span()), std::vector<int>{n}) == "");
+    expect_same(outcome(leave_early(c, first.span())), "internal: the engine's own trouble");
+    expect_nothing(difference(read<W>(c, first.span()), std::vector<int>{n}));
     // Outside of any group: done at once, in stream order.
-    CHECK(outcome(c.all_reduce(second.span())) == "ok");
-    CHECK(difference(read<W>(c, second.span()), std::vector<int>{n}) == "");
+    expect_ok(c.all_reduce(second.span()));
+    expect_nothing(difference(read<W>(c, second.span()), std::vector<int>{n}));
   });
 }
 
 TEST_CASE_TEMPLATE_DEFINE("contract 9: an empty group is legal", W, comm_contract_group_empty) {
   on_every_world<W>([](CommunicatorOf<W>& c) {
     Group group = c.group();
-    CHECK(outcome(group.end()) == "ok");
-    CHECK(outcome(c.barrier_wait()) == "ok");
+    expect_ok(group.end());
+    expect_ok(c.barrier_wait());
   });
 }
 
@@ -174,13 +174,13 @@ TEST_CASE_TEMPLATE_DEFINE("contract: nobody passes barrier_wait before all have 
                           comm_contract_barrier) {
   for (int size : W::sizes()) {
     std::atomic<int> arrived{0};
-    W::run(size, [&](CommunicatorOf<W>& c) {
+    run_world<W>(size, [&](CommunicatorOf<W>& c) {
       for (int round = 1; round <= 50; ++round) {
         arrived.fetch_add(1);
-        CHECK(outcome(c.barrier_wait()) == "ok");
-        CHECK(arrived.load() >= round * size);
-        CHECK(outcome(c.barrier()) == "ok");
-        CHECK(outcome(c.synchronize()) == "ok");
+        expect_ok(c.barrier_wait());
+        expect(arrived.load() >= round * size);
+        expect_ok(c.barrier());
+        expect_ok(c.synchronize());
       }
     });
   }

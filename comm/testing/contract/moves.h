@@ -46,8 +46,8 @@ void for_some_moves(F f) {
 template <class W, class S, class T>
 void check_moved(CommunicatorOf<W>& c, const Result<DeviceSpan<S>>& result,
                  const std::vector<T>& expected) {
-  CHECK(outcome(result) == "ok");
-  if (result.ok()) CHECK(difference(read<W>(c, *result), expected) == "");
+  expect_ok(result);
+  if (result.ok()) expect_nothing(difference(read<W>(c, *result), expected));
 }
 
 TEST_CASE_TEMPLATE_DEFINE("contract: broadcast copies the root's buffer to all, and waits", W,
@@ -56,10 +56,10 @@ TEST_CASE_TEMPLATE_DEFINE("contract: broadcast copies the root's buffer to all, 
     for_some_moves([&]<class T>(std::size_t count) {
       for (int root = 0; root < c.world_size(); ++root) {
         BufferOf<W, T> buffer(contribution<T>(c.rank(), count));
-        CHECK(outcome(c.broadcast(buffer.span(), root)) == "ok");
+        expect_ok(c.broadcast(buffer.span(), root));
         // Read without synchronize: broadcast has waited.
-        CHECK(difference(W::template read<T>(DeviceSpan<const T>(buffer.span())),
-                         contribution<T>(root, count)) == "");
+        expect_nothing(difference(W::template read<T>(DeviceSpan<const T>(buffer.span())),
+                                  contribution<T>(root, count)));
       }
     });
   });
@@ -71,8 +71,8 @@ TEST_CASE_TEMPLATE_DEFINE("contract: broadcast_async copies the root's buffer to
     for_some_moves([&]<class T>(std::size_t count) {
       const int root = c.world_size() - 1;
       BufferOf<W, T> buffer(contribution<T>(c.rank(), count));
-      CHECK(outcome(c.broadcast_async(buffer.span(), root)) == "ok");
-      CHECK(difference(read<W>(c, buffer.span()), contribution<T>(root, count)) == "");
+      expect_ok(c.broadcast_async(buffer.span(), root));
+      expect_nothing(difference(read<W>(c, buffer.span()), contribution<T>(root, count)));
     });
   });
 }
@@ -84,14 +84,14 @@ TEST_CASE_TEMPLATE_DEFINE("contract 8: recv_command_u32 gets the root's word and
     for (std::uint32_t command : {7U, 0U, 4'000'000'000U}) {
       BufferOf<W, std::uint32_t> word({c.rank() == root ? command : 1});
       if (c.rank() != root) {
-        CHECK(outcome(c.recv_command_u32(word.span(), root)) == "ok");
+        expect_ok(c.recv_command_u32(word.span(), root));
       } else {
-        CHECK(c.recv_command_u32(word.span(), root).code() == StatusCode::invalid_argument);
-        CHECK(outcome(c.broadcast(word.span(), root)) == "ok");
+        expect_code(c.recv_command_u32(word.span(), root), StatusCode::invalid_argument);
+        expect_ok(c.broadcast(word.span(), root));
       }
-      CHECK(difference(read<W>(c, word.span()), std::vector<std::uint32_t>{command}) == "");
+      expect_nothing(difference(read<W>(c, word.span()), std::vector<std::uint32_t>{command}));
     }
-    CHECK(c.is_healthy());
+    expect(c.is_healthy());
   });
 }
 
@@ -105,14 +105,14 @@ TEST_CASE_TEMPLATE_DEFINE("contract 4: all_gather collects in rank order, in pla
 
       BufferOf<W, T> send(mine), recv(zeros<T>(n * count));
       check_moved<W>(c, c.all_gather(DeviceSpan<const T>(send.span()), recv.span()), expected);
-      CHECK(difference(read<W>(c, send.span()), mine) == "");
+      expect_nothing(difference(read<W>(c, send.span()), mine));
 
       std::vector<T> whole = zeros<T>(n * count);
       const auto begin = static_cast<std::size_t>(c.rank()) * count;
       for (std::size_t i = 0; i < count; ++i) whole[begin + i] = mine[i];
       BufferOf<W, T> both(whole);
-      CHECK(outcome(c.all_gather(both.span().subspan(begin, count), both.span())) == "ok");
-      CHECK(difference(read<W>(c, both.span()), expected) == "");
+      expect_ok(c.all_gather(both.span().subspan(begin, count), both.span()));
+      expect_nothing(difference(read<W>(c, both.span()), expected));
     });
   });
 }
@@ -136,9 +136,9 @@ TEST_CASE_TEMPLATE_DEFINE("contract 4: gather collects on the root alone, in pla
         BufferOf<W, T> both(whole);
         auto in_place = c.gather(both.span().subspan(begin, count),
                                  is_root ? both.span() : DeviceSpan<T>(), root);
-        CHECK(outcome(in_place) == "ok");
-        if (is_root) CHECK(difference(read<W>(c, both.span()), expected) == "");
-        CHECK(outcome(c.synchronize()) == "ok");
+        expect_ok(in_place);
+        if (is_root) expect_nothing(difference(read<W>(c, both.span()), expected));
+        expect_ok(c.synchronize());
       }
     });
   });
@@ -184,7 +184,7 @@ TEST_CASE_TEMPLATE_DEFINE("contract: all_to_all turns rows into columns", W,
 
 TEST_CASE_TEMPLATE_DEFINE("contract: all_to_all_v moves blocks of any size, also none", W,
                           comm_contract_all_to_all_v) {
-  on_every_world<W>([]<class C>(C& c) {
+  on_every_world<W>([](CommunicatorOf<W>& c) {
     auto check = [&]<class T>(std::size_t unit) {
       const int n = c.world_size();
       // What i sends to j; nothing where their sum divides by three.
@@ -224,26 +224,26 @@ TEST_CASE_TEMPLATE_DEFINE("contract 2: a count of zero reads and writes nothing,
     const std::vector<std::size_t> none(static_cast<std::size_t>(c.world_size()), 0);
     for (DeviceSpan<float> empty : {DeviceSpan<float>(), DeviceSpan<float>(&untouched, 0)}) {
       const DeviceSpan<float> other;
-      CHECK(outcome(c.all_reduce(empty)) == "ok");
-      CHECK(outcome(c.all_reduce_async(empty)) == "ok");
-      CHECK(outcome(c.all_reduce_deferred(empty)) == "ok");
-      CHECK(outcome(c.all_gather(empty, other)) == "ok");
-      CHECK(outcome(c.reduce_scatter(empty, other)) == "ok");
-      CHECK(outcome(c.broadcast(empty, 0)) == "ok");
-      CHECK(outcome(c.broadcast_async(empty, 0)) == "ok");
-      CHECK(outcome(c.reduce(empty, other, ReduceOp::sum, 0)) == "ok");
-      CHECK(outcome(c.gather(empty, other, 0)) == "ok");
-      CHECK(outcome(c.scatter(empty, other, 0)) == "ok");
-      CHECK(outcome(c.all_to_all(empty, other)) == "ok");
-      CHECK(outcome(c.all_to_all_v(empty, none.data(), other, none.data())) == "ok");
-      CHECK(outcome(c.send_recv(empty, c.rank(), other, c.rank())) == "ok");
+      expect_ok(c.all_reduce(empty));
+      expect_ok(c.all_reduce_async(empty));
+      expect_ok(c.all_reduce_deferred(empty));
+      expect_ok(c.all_gather(empty, other));
+      expect_ok(c.reduce_scatter(empty, other));
+      expect_ok(c.broadcast(empty, 0));
+      expect_ok(c.broadcast_async(empty, 0));
+      expect_ok(c.reduce(empty, other, ReduceOp::sum, 0));
+      expect_ok(c.gather(empty, other, 0));
+      expect_ok(c.scatter(empty, other, 0));
+      expect_ok(c.all_to_all(empty, other));
+      expect_ok(c.all_to_all_v(empty, none.data(), other, none.data()));
+      expect_ok(c.send_recv(empty, c.rank(), other, c.rank()));
     }
-    CHECK(outcome(c.synchronize()) == "ok");
-    CHECK(untouched == 42);
+    expect_ok(c.synchronize());
+    expect(untouched == 42);
     // All ranks are still in step.
     BufferOf<W, int> one({1});
-    CHECK(outcome(c.all_reduce(one.span())) == "ok");
-    CHECK(difference(read<W>(c, one.span()), std::vector<int>{c.world_size()}) == "");
+    expect_ok(c.all_reduce(one.span()));
+    expect_nothing(difference(read<W>(c, one.span()), std::vector<int>{c.world_size()}));
   });
 }
 
@@ -257,11 +257,11 @@ TEST_CASE_TEMPLATE_DEFINE(
     const DeviceSpan<int> send = mine.span(), recv = theirs.span();
     const DeviceSpan<int> block = send.first(1), into = recv.first(1);
     auto check = [&](Result<DeviceSpan<int>> result, DeviceSpan<int> from, DeviceSpan<int> to) {
-      CHECK(outcome(result) == "ok");
+      expect_ok(result);
       if (!result.ok()) return;
       const DeviceSpan<int> expected = moves_data<W> ? to : from;
-      CHECK(result->data() == expected.data());
-      CHECK(result->size() == expected.size());
+      expect(result->data() == expected.data());
+      expect_equal(result->size(), expected.size());
     };
     check(c.all_reduce(send, recv), send, recv);
     check(c.all_gather(block, recv), block, recv);
@@ -273,10 +273,10 @@ TEST_CASE_TEMPLATE_DEFINE(
     const bool is_root = c.rank() == 0;
     check(c.reduce(send, recv, ReduceOp::sum, 0), send, is_root ? recv : DeviceSpan<int>());
     check(c.gather(block, recv, 0), block, is_root ? recv : DeviceSpan<int>());
-    CHECK(outcome(c.synchronize()) == "ok");
+    expect_ok(c.synchronize());
     if constexpr (!moves_data<W>) {
-      CHECK(difference(read<W>(c, recv), std::vector<int>(n, -7)) == "");
-      CHECK(difference(read<W>(c, send), contribution<int>(0, n)) == "");
+      expect_nothing(difference(read<W>(c, recv), std::vector<int>(n, -7)));
+      expect_nothing(difference(read<W>(c, send), contribution<int>(0, n)));
     }
   });
 }

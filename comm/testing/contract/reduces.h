@@ -14,16 +14,16 @@ void check_reduction(CommunicatorOf<W>& c, ReduceOp op, const std::string& outco
   INFO(std::string(to_string(op)), " of ", std::string(to_string(element_type<T>)), ", ",
        expected.size(), " elements");
   if (!supports<W>(element_type<T>, op)) {
-    CHECK(outcome.starts_with("unsupported: "));
+    expect_part(outcome, "unsupported: ");
     return;
   }
-  CHECK(outcome == "ok");
+  expect_same(outcome, "ok");
   if (outcome != "ok") return;
   const std::vector<T> actual = read<W>(c, result);
   if (op == ReduceOp::avg) {
-    CHECK(difference_within_rounding(actual, expected) == "");
+    expect_nothing(difference_within_rounding(actual, expected));
   } else {
-    CHECK(difference(actual, expected) == "");
+    expect_nothing(difference(actual, expected));
   }
 }
 
@@ -41,7 +41,7 @@ void check_all_reduce(CommunicatorOf<W>& c, ReduceOp op, std::size_t count) {
   if (result.ok()) {
     check_reduction<W>(c, op, "ok", DeviceSpan<T>(const_cast<T*>(result->data()), result->size()),
                        expected);
-    CHECK(difference(read<W>(c, send.span()), mine) == "");
+    expect_nothing(difference(read<W>(c, send.span()), mine));
   } else {
     check_reduction<W>(c, op, outcome(result), recv.span(), expected);
   }
@@ -72,15 +72,15 @@ TEST_CASE_TEMPLATE_DEFINE("contract: integers wrap", W, comm_contract_wrap) {
   on_every_world<W>([](CommunicatorOf<W>& c) {
     const auto n = static_cast<std::uint8_t>(c.world_size());
     BufferOf<W, std::uint8_t> bytes(std::vector<std::uint8_t>(9, 200));
-    CHECK(outcome(c.all_reduce(bytes.span())) == "ok");
+    expect_ok(c.all_reduce(bytes.span()));
     const auto sum = static_cast<std::uint8_t>(200 * n);
-    CHECK(difference(read<W>(c, bytes.span()), std::vector<std::uint8_t>(9, sum)) == "");
+    expect_nothing(difference(read<W>(c, bytes.span()), std::vector<std::uint8_t>(9, sum)));
   });
 }
 
 TEST_CASE_TEMPLATE_DEFINE("contract 5: a reduction has the same bits on every rank, every time", W,
                           comm_contract_bits) {
-  on_every_world<W>([]<class C>(C& c) {
+  on_every_world<W>([](CommunicatorOf<W>& c) {
     auto check = [&]<class T>() {
       constexpr std::size_t kCount = 5003;
       std::vector<T> mine(kCount);
@@ -92,20 +92,20 @@ TEST_CASE_TEMPLATE_DEFINE("contract 5: a reduction has the same bits on every ra
       std::vector<T> first;
       for (int time = 0; time < 3; ++time) {
         BufferOf<W, T> buffer(mine);
-        CHECK(outcome(c.all_reduce(buffer.span())) == "ok");
+        expect_ok(c.all_reduce(buffer.span()));
         std::vector<T> sum = read<W>(c, buffer.span());
         if (time == 0) first = sum;
-        CHECK(difference(sum, first) == "");
+        expect_nothing(difference(sum, first));
       }
       BufferOf<W, T> own(first);
       BufferOf<W, T> all(std::vector<T>(kCount * static_cast<std::size_t>(c.world_size())));
       auto gathered = c.all_gather(own.span(), all.span());
-      CHECK(outcome(gathered) == "ok");
+      expect_ok(gathered);
       if (!gathered.ok()) return;
       const std::vector<T> everybody = read<W>(c, *gathered);
       for (std::size_t begin = 0; begin < everybody.size(); begin += kCount) {
         const T* block = everybody.data() + begin;
-        CHECK(difference(std::vector<T>(block, block + kCount), first) == "");
+        expect_nothing(difference(std::vector<T>(block, block + kCount), first));
       }
     };
     check.template operator()<float>();
@@ -139,8 +139,8 @@ TEST_CASE_TEMPLATE_DEFINE(
     auto second = c.all_reduce_deferred(b.span(), ReduceOp::max);
     auto third = c.all_reduce_deferred(d.span());
     for (auto* ticket : {&third, &first, &second}) {
-      CHECK(outcome(*ticket) == "ok");
-      if (ticket->ok()) CHECK(outcome((*ticket)->join(Stream())) == "ok");
+      expect_ok(*ticket);
+      if (ticket->ok()) expect_ok((*ticket)->join(Stream()));
     }
     const int n = c.world_size();
     check_reduction<W>(c, ReduceOp::sum, "ok", a.span(),
@@ -156,15 +156,15 @@ TEST_CASE_TEMPLATE_DEFINE("contract: a ticket may be dropped without a join", W,
                           comm_contract_dropped_ticket) {
   on_every_world<W>([](CommunicatorOf<W>& c) {
     BufferOf<W, float> dropped(contribution<float>(c.rank(), 100));
-    CHECK(outcome(c.all_reduce_deferred(dropped.span())) == "ok");
+    expect_ok(c.all_reduce_deferred(dropped.span()));
     check_all_reduce<W, float>(c, ReduceOp::sum, 100);
-    CHECK(outcome(c.barrier_wait()) == "ok");
+    expect_ok(c.barrier_wait());
   });
 }
 
 TEST_CASE_TEMPLATE_DEFINE("contract: reduce gives its result to the root alone", W,
                           comm_contract_reduce) {
-  on_every_world<W>([]<class C>(C& c) {
+  on_every_world<W>([](CommunicatorOf<W>& c) {
     auto check = [&]<class T>(int root, ReduceOp op, std::size_t count) {
       const std::vector<T> mine = contribution<T>(c.rank(), count, op);
       const bool is_root = c.rank() == root;
@@ -174,14 +174,14 @@ TEST_CASE_TEMPLATE_DEFINE("contract: reduce gives its result to the root alone",
       const DeviceSpan<T> where = result.ok() ? *result : DeviceSpan<T>();
       check_reduction<W>(c, op, done, where,
                          is_root ? reduction<T>(c.world_size(), count, op) : std::vector<T>());
-      CHECK(difference(read<W>(c, send.span()), mine) == "");
+      expect_nothing(difference(read<W>(c, send.span()), mine));
 
       auto in_place = c.reduce(send.span(), is_root ? send.span() : DeviceSpan<T>(), op, root);
-      CHECK(outcome(in_place) == done);
+      expect_same(outcome(in_place), done);
       if (is_root && done == "ok") {
         check_reduction<W>(c, op, done, send.span(), reduction<T>(c.world_size(), count, op));
       }
-      CHECK(outcome(c.synchronize()) == "ok");
+      expect_ok(c.synchronize());
     };
     for (int root = 0; root < c.world_size(); ++root) {
       check.template operator()<float>(root, ReduceOp::sum, 1000);
@@ -195,7 +195,7 @@ TEST_CASE_TEMPLATE_DEFINE("contract: reduce gives its result to the root alone",
 
 TEST_CASE_TEMPLATE_DEFINE("contract 4: reduce_scatter gives each rank its block, in place too", W,
                           comm_contract_reduce_scatter) {
-  on_every_world<W>([]<class C>(C& c) {
+  on_every_world<W>([](CommunicatorOf<W>& c) {
     auto check = [&]<class T>(ReduceOp op, std::size_t count) {
       const auto n = static_cast<std::size_t>(c.world_size());
       const auto begin = static_cast<std::size_t>(c.rank()) * count;
@@ -206,12 +206,12 @@ TEST_CASE_TEMPLATE_DEFINE("contract 4: reduce_scatter gives each rank its block,
       BufferOf<W, T> send(mine), recv(std::vector<T>(count, from_int<T>(0)));
       auto result = c.reduce_scatter(send.span(), recv.span(), op);
       check_reduction<W>(c, op, outcome(result), result.ok() ? *result : recv.span(), expected);
-      CHECK(difference(read<W>(c, send.span()), mine) == "");
+      expect_nothing(difference(read<W>(c, send.span()), mine));
 
       const DeviceSpan<T> block = send.span().subspan(begin, count);
       auto in_place = c.reduce_scatter(send.span(), block, op);
       check_reduction<W>(c, op, outcome(in_place), in_place.ok() ? *in_place : block, expected);
-      CHECK(outcome(c.synchronize()) == "ok");
+      expect_ok(c.synchronize());
     };
     for (ReduceOp op : every_reduction(c.rank())) {
       check.template operator()<float>(op, 129);

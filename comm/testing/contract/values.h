@@ -45,7 +45,8 @@ int summand(int rank, std::size_t i, ReduceOp op = ReduceOp::sum) {
 }
 
 template <class T>
-std::vector<T> contribution(int rank, std::size_t count, ReduceOp op = ReduceOp::sum) {
+[[gnu::noinline]] std::vector<T> contribution(int rank, std::size_t count,
+                                              ReduceOp op = ReduceOp::sum) {
   std::vector<T> values(count);
   for (std::size_t i = 0; i < count; ++i) values[i] = from_int<T>(summand<T>(rank, i, op));
   return values;
@@ -58,7 +59,7 @@ inline double factor_of(int rank) {
 
 /// The reduction of everybody's `contribution`.
 template <class T>
-std::vector<T> reduction(int ranks, std::size_t count, ReduceOp op) {
+[[gnu::noinline]] std::vector<T> reduction(int ranks, std::size_t count, ReduceOp op) {
   std::vector<T> values(count);
   for (std::size_t i = 0; i < count; ++i) {
     std::int64_t all = summand<T>(0, i, op);
@@ -106,7 +107,8 @@ std::string in_words(const T& value) {
 
 /// Where two buffers first differ in a bit, in words; empty where they do not.
 template <class T>
-std::string difference(const std::vector<T>& actual, const std::vector<T>& expected) {
+[[gnu::noinline]] std::string difference(const std::vector<T>& actual,
+                                         const std::vector<T>& expected) {
   if (actual.size() != expected.size()) {
     return std::to_string(actual.size()) + " elements instead of " +
            std::to_string(expected.size());
@@ -123,8 +125,8 @@ std::string difference(const std::vector<T>& actual, const std::vector<T>& expec
 /// As `difference`, but floats may be off by the last two bits or so: an average is scaled by 1/n,
 /// which no binary float is exactly.
 template <class T>
-std::string difference_within_rounding(const std::vector<T>& actual,
-                                       const std::vector<T>& expected) {
+[[gnu::noinline]] std::string difference_within_rounding(const std::vector<T>& actual,
+                                                         const std::vector<T>& expected) {
   if constexpr (!std::is_integral_v<T>) {
     if (actual.size() == expected.size()) {
       constexpr double kBits = sizeof(T) == 8 ? 50 : sizeof(T) == 4 ? 21 : sizeof(T) == 2 ? 6 : 2;

@@ -23,10 +23,11 @@
 #include <doctest/doctest.h>
 
 #include <concepts>
-#include <string>
+#include <functional>
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/testing/expect.h"
 #include "comm/testing/run_threads.h"
 
 namespace comm::testing {
@@ -62,17 +63,19 @@ using CommunicatorOf = Communicator<typename W::Backend>;
 template <class W, class T>
 using BufferOf = typename W::template Buffer<T>;
 
-/// The refusal, where it lacks these words.
-inline std::string refusal_without(const std::string& words, const std::string& refusal) {
-  return refusal.find(words) == std::string::npos ? refusal : "";
+/// `W::run`, instantiated for one type of body alone: it is compiled once a world, not once a case.
+template <class W>
+void run_world(int ranks, const std::function<void(CommunicatorOf<W>&)>& body,
+               Timeout collective = {}) {
+  static_assert(ContractWorld<W>);
+  W::run(ranks, body, collective);
 }
 
 /// Runs `body` on every rank of a world of each size.
-template <class W, class Body>
-void on_every_world(Body body) {
-  static_assert(ContractWorld<W>);
+template <class W>
+void on_every_world(const std::function<void(CommunicatorOf<W>&)>& body) {
   for (int size : W::sizes()) {
-    W::run(size, [&](CommunicatorOf<W>& c) {
+    run_world<W>(size, [&](CommunicatorOf<W>& c) {
       INFO("rank ", c.rank(), " of ", c.world_size());
       body(c);
     });
@@ -80,8 +83,8 @@ void on_every_world(Body body) {
 }
 
 /// As above, for what one rank alone cannot do.
-template <class W, class Body>
-void on_every_world_of_many(Body body) {
+template <class W>
+void on_every_world_of_many(const std::function<void(CommunicatorOf<W>&)>& body) {
   on_every_world<W>([&](CommunicatorOf<W>& c) {
     if (c.world_size() > 1) body(c);
   });
@@ -90,7 +93,7 @@ void on_every_world_of_many(Body body) {
 /// Waits for what was submitted, and reads.
 template <class W, class T>
 std::vector<std::remove_const_t<T>> read(CommunicatorOf<W>& c, DeviceSpan<T> span) {
-  CHECK(outcome(c.synchronize()) == "ok");
+  expect_ok(c.synchronize());
   return W::template read<std::remove_const_t<T>>(DeviceSpan<const T>(span));
 }
 

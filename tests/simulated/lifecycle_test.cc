@@ -4,6 +4,7 @@
 
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <dirent.h>
+#include <stdlib.h>
 
 #include "tests/simulated/fixture.h"
 #include "tests/simulated/own_symbols.h"
@@ -307,4 +308,61 @@ TEST_CASE("an aborted init leaves no thread and no descriptor behind") {
   while (entries("/proc/self/task") > threads || entries("/proc/self/fd") > descriptors) {
     std::this_thread::yield();
   }
+}
+
+TEST_CASE("NCCL_COMM_BLOCKING overrides the configuration (trap 6)") {
+  Watchdog watchdog("NCCL_COMM_BLOCKING");
+  NoReports none;
+  setenv("NCCL_COMM_BLOCKING", "0", 1);
+  ncclUniqueId id;
+  ncclGetUniqueId(&id);
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 1;
+  ncclComm_t comm = nullptr;
+  CHECK(ncclCommInitRankConfig(&comm, 1, id, 0, &config) == ncclInProgress);
+  unsetenv("NCCL_COMM_BLOCKING");
+  CHECK(settle(comm) == ncclSuccess);
+  CHECK(ncclCommDestroy(comm) == ncclSuccess);
+}
+
+TEST_CASE("blocking and non-blocking communicators may not be made in one group (trap 9)") {
+  Watchdog watchdog("mixed group");
+  NoReports none;
+  ncclUniqueId ids[2];
+  ncclGetUniqueId(&ids[0]);
+  ncclGetUniqueId(&ids[1]);
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  ncclComm_t blocking = nullptr;
+  ncclComm_t other = nullptr;
+  ncclGroupStart();
+  ncclCommInitRank(&blocking, 1, ids[0], 0);
+  ncclCommInitRankConfig(&other, 1, ids[1], 0, &config);
+  CHECK(ncclGroupEnd() == ncclInvalidArgument);
+  CHECK(blocking == nullptr);
+  CHECK(ncclCommAbort(other) == ncclSuccess);  // Trap 5: a failed init leaves a handle to abort.
+}
+
+TEST_CASE("an abort ends the family that shares resources (trap 16)") {
+  Watchdog watchdog("family");
+  NoReports none;
+  ncclUniqueId id;
+  ncclGetUniqueId(&id);
+  on_threads(2, [&](int rank) {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.splitShare = 1;
+    ncclComm_t parent = nullptr;
+    REQUIRE(ncclCommInitRankConfig(&parent, 2, id, rank, &config) == ncclSuccess);
+    ncclComm_t child = nullptr;
+    REQUIRE(ncclCommSplit(parent, 0, rank, &child, nullptr) == ncclSuccess);
+    OwnedStream stream;
+    int* data = nullptr;
+    cudaMalloc(reinterpret_cast<void**>(&data), sizeof(int));
+    sum_ranks(child, stream, 1, 2);
+    if (rank == 0) ncclAllReduce(data, data, 1, ncclInt, ncclSum, child, stream);
+    CHECK(ncclCommAbort(parent) == ncclSuccess);
+    CHECK(cudaStreamSynchronize(stream) == cudaSuccess);  // The child's operation ended too.
+    CHECK(ncclCommAbort(child) == ncclSuccess);
+    CHECK(cudaFree(data) == cudaSuccess);
+  });
 }

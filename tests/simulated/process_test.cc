@@ -3,6 +3,7 @@
 
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -172,6 +173,18 @@ TEST_CASE("a mismatch is reported by both processes, each with both sides") {
     if (text.find("count 10") == std::string::npos) return 2;
     if (text.find("count 20") == std::string::npos) return 3;
     return ncclCommAbort(comm) == ncclSuccess ? 0 : 4;
+  });
+  CHECK(ranks.wait(0) == 0);
+  CHECK(ranks.wait(1) == 0);
+}
+
+TEST_CASE("ranks with different versions of NCCL are refused, all of them") {
+  Watchdog watchdog("versions");
+  Processes ranks(2, [](int rank, const ncclUniqueId& id) {
+    if (rank == 1) setenv("COMM_SIM_NCCL_VERSION", "22703", 1);
+    ncclComm_t comm = nullptr;
+    if (ncclCommInitRank(&comm, 2, id, rank) != ncclInvalidUsage) return 1;
+    return std::string(ncclGetLastError(nullptr)).find("22703") == std::string::npos ? 2 : 0;
   });
   CHECK(ranks.wait(0) == 0);
   CHECK(ranks.wait(1) == 0);

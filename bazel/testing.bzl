@@ -32,19 +32,19 @@ def _as_included(header):
 
 def _compiler_test_impl(ctx):
     contexts = [dep[CcInfo].compilation_context for dep in ctx.attr.deps + ctx.attr.hdrs]
-    folders = depset(["."], transitive = [
-        folders
-        for context in contexts
-        for folders in [context.includes, context.quote_includes, context.system_includes]
-    ])
-    includes = {_in_runfiles(ctx, folder): True for folder in folders.to_list()}
+    includes = {"-I.": True}
+    for context in contexts:
+        for folder in depset(transitive = [context.includes, context.quote_includes]).to_list():
+            includes["-I" + _in_runfiles(ctx, folder)] = True
+        for folder in context.system_includes.to_list():
+            includes["-isystem" + _in_runfiles(ctx, folder)] = True
     headers = [
         _as_included(header)
         for target in ctx.attr.hdrs
         for header in target[CcInfo].compilation_context.direct_public_headers
     ]
     words = ["exec", "python3", "-B", ctx.file.program.short_path]
-    words += ["--include=" + folder for folder in includes]
+    words += ["--include=" + flag for flag in includes]
     words += ctx.attr.options
     words += [source.short_path for source in ctx.files.srcs] + headers
 
@@ -94,7 +94,7 @@ def preprocess_test(name, hdrs, forbid, size = "small", **kwargs):
     options = ["--forbid=" + pattern for pattern in forbid]
     _test(name, "preprocess.py", size, hdrs = hdrs, options = options, **kwargs)
 
-def headers_test(name, hdrs, size = "medium", **kwargs):
+def headers_test(name, hdrs, size = "large", **kwargs):
     """Each header of the libraries `hdrs` compiles alone."""
     options = [] if CUDA.missing else ["--nvcc=" + CUDA.nvcc]
     _test(name, "headers.py", size, hdrs = hdrs, options = options, **kwargs)

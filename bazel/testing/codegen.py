@@ -62,7 +62,7 @@ def describe(source, compiler, level, includes, folder):
     object_file = os.path.join(folder, "object.o")
     # Both are compiled under one name: a file's name must not be what differs.
     command = [compiler, "-c", "-x", "c++", "-", "-o", object_file, level]
-    command += [*compilers.LANGUAGE, *compilers.WARNINGS, *compilers.include_flags(includes)]
+    command += [*compilers.LANGUAGE, *compilers.WARNINGS, *includes]
     with open(source, encoding="utf-8") as file:
         result = compilers.run(command, stdin=file)
     if result.returncode != 0:

@@ -103,7 +103,7 @@ def diagnostics(output):
 def check(source, includes, compiler, section, expectations):
     """What is wrong with one section; None if nothing is."""
     command = [compiler, "-fsyntax-only", source, *compilers.LANGUAGE, *compilers.WARNINGS]
-    command += FLAGS[compiler] + compilers.include_flags(includes)
+    command += FLAGS[compiler] + includes
     what = "%s, %s" % (section or "the control", compiler)
     result = compilers.run(command + (["-D" + section] if section else []))
     if section is None:

@@ -18,7 +18,7 @@ LANGUAGE = ["-std=c++20"]
 def arguments(description):
     """A parser for what //bazel:testing.bzl passes to every test of this kind."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--include", action="append", default=[], help="an include folder")
+    parser.add_argument("--include", action="append", default=[], help="a flag such as -Ifolder")
     parser.add_argument("--compiler", action="append", help="instead of g++ and clang++")
     parser.add_argument("files", nargs="+")
     return parser
@@ -28,10 +28,6 @@ def require(*tools):
     missing = [tool for tool in tools if not shutil.which(tool)]
     if missing:
         sys.exit("FAILED: not installed: %s (./bazelw installs them)" % ", ".join(missing))
-
-
-def include_flags(folders):
-    return ["-I" + folder for folder in folders]
 
 
 def run(command, **kwargs):

@@ -9,24 +9,26 @@ import tempfile
 import compilers
 
 
-def check(header, compiler, folders):
+def check(header, compiler, includes):
     """What is wrong; None if nothing is."""
     command = [compiler, "-fsyntax-only", "-x", "c++", "-", *compilers.LANGUAGE, *compilers.WARNINGS]
-    command += compilers.include_flags(folders)
+    command += includes
     result = compilers.run(command, input='#include "%s"\n#include "%s"\n' % (header, header))
     if result.returncode != 0:
         return "%s, %s:\n%s" % (header, compiler, result.stdout)
     return None
 
 
-def check_nvcc(headers, nvcc, folders):
+def check_nvcc(headers, nvcc, includes):
     with tempfile.TemporaryDirectory() as folder:
         source = os.path.join(folder, "headers.cu")
         with open(source, "w", encoding="utf-8") as file:
             file.writelines('#include "%s"\n' % header for header in headers)
         command = [nvcc, "-c", source, "-o", os.path.join(folder, "headers.o"), "-ccbin=g++"]
         command += [*compilers.LANGUAGE, "-Xcompiler=-Wall,-Wextra,-Werror", "-Werror=all-warnings"]
-        result = compilers.run(command + compilers.include_flags(folders))
+        # nvcc wants an equals sign in between.
+        includes = [flag.replace("-isystem", "-isystem=", 1) for flag in includes]
+        result = compilers.run(command + includes)
     if result.returncode != 0:
         return "%s:\n%s" % (nvcc, result.stdout)
     return None

@@ -13,19 +13,18 @@ import compilers
 LINE_MARKER = re.compile(r'^# \d+ "([^"<]+)"', re.MULTILINE)
 
 
-def includes(header, compiler, folders):
-    command = [compiler, "-E", "-x", "c++", "-", *compilers.LANGUAGE]
-    command += compilers.include_flags(folders)
+def files_included(header, compiler, includes):
+    command = [compiler, "-E", "-x", "c++", "-", *compilers.LANGUAGE, *includes]
     result = compilers.run(command, input='#include "%s"\n' % header)
     if result.returncode != 0:
         raise RuntimeError(result.stdout)
     return list(dict.fromkeys(LINE_MARKER.findall(result.stdout)))
 
 
-def check(header, compiler, folders, patterns):
+def check(header, compiler, includes, patterns):
     """What is wrong; None if nothing is."""
     try:
-        files = includes(header, compiler, folders)
+        files = files_included(header, compiler, includes)
     except RuntimeError as error:
         return "%s, %s: does not compile:\n%s" % (header, compiler, error)
     if not any(file.endswith(header) for file in files):

@@ -79,27 +79,27 @@ class HarnessTest(unittest.TestCase):
         self.file("deep.h", "#include <thread>\n")
         self.file("top.h", '#include "deep.h"\n')
         for compiler in ("g++", "clang++"):
-            found = preprocess.check("top.h", compiler, [self.folder], ["cuda", "thread"])
+            found = preprocess.check("top.h", compiler, ["-I" + self.folder], ["cuda", "thread"])
             self.assertIn("/thread (matches 'thread')", found)
 
     def test_preprocess_passes_a_header_without_any(self):
         self.file("top.h", "#include <cstddef>\n")
-        self.assertIsNone(preprocess.check("top.h", "g++", [self.folder], ["cuda", "thread"]))
+        self.assertIsNone(preprocess.check("top.h", "g++", ["-I" + self.folder], ["cuda", "thread"]))
 
     def test_preprocess_fails_on_a_header_that_is_not_there(self):
-        self.assertIn("does not compile", preprocess.check("no.h", "g++", [self.folder], ["cuda"]))
+        self.assertIn("does not compile", preprocess.check("no.h", "g++", ["-I" + self.folder], ["cuda"]))
 
     def test_headers_fails_on_a_header_that_needs_another_first(self):
         self.file("needy.h", "#pragma once\ninline std::size_t n = 0;\n")
-        self.assertIn("needy.h", headers.check("needy.h", "clang++", [self.folder]))
+        self.assertIn("needy.h", headers.check("needy.h", "clang++", ["-I" + self.folder]))
 
     def test_headers_fails_on_a_header_without_pragma_once(self):
         self.file("twice.h", "struct Twice {};\n")
-        self.assertIn("redefinition", headers.check("twice.h", "g++", [self.folder]))
+        self.assertIn("redefinition", headers.check("twice.h", "g++", ["-I" + self.folder]))
 
     def test_headers_fails_on_a_warning(self):
         self.file("warns.h", "#pragma once\ninline int f(double d) { return d; }\n")
-        self.assertIn("conversion", headers.check("warns.h", "g++", [self.folder]))
+        self.assertIn("conversion", headers.check("warns.h", "g++", ["-I" + self.folder]))
 
     def test_every_program_fails_where_a_compiler_is_missing(self):
         source = self.file("case.cc", PLAIN)

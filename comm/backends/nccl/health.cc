@@ -1,0 +1,104 @@
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "comm/backends/nccl/native.h"
+#include "comm/backends/nccl/state.h"
+
+namespace comm::detail::nccl {
+
+Status State::error(StatusCode code, int native, Operation operation, const char* format,
+                    ...) const {
+  char text[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  return make_error(code, native, "%s on rank %d of %d (GPU %d): %s", to_string(operation), rank,
+                    world_size, device, text);
+}
+
+Status State::cuda_error(cudaError_t error_code, Operation operation, const char* call) const {
+  return error(StatusCode::cuda, static_cast<int>(error_code), operation, "%s failed: %s (%s)",
+               call, cudaGetErrorString(error_code), cudaGetErrorName(error_code));
+}
+
+Status State::nccl_error(ncclResult_t result, Operation operation, const char* call) const {
+  // NCCL keeps one text for the whole process, which any thread may overwrite: copied at once.
+  char last[256] = "";
+  if (const char* text = ncclGetLastError(nullptr); text != nullptr)
+    std::snprintf(last, sizeof last, "%s", text);
+  last[std::strcspn(last, "\n")] = '\0';
+  return error(StatusCode::nccl, static_cast<int>(result), operation,
+               "%s failed: %s (%d)%s%s; NCCL_DEBUG=WARN makes NCCL say more", call, name_of(result),
+               static_cast<int>(result),
+               last[0] != '\0' ? "; NCCL's last message, which may be unrelated: " : "", last);
+}
+
+Status State::first_cause() const {
+  const std::lock_guard<std::mutex> guard(cause_mutex);
+  if (!cause.ok()) return cause.copy();
+  return make_error(StatusCode::unhealthy, 0, "rank %d of %d is closed", rank, world_size);
+}
+
+Status State::refuse(Operation operation) const {
+  if ((gate.load(std::memory_order_acquire) & kLeftOut) != 0)
+    return make_error(StatusCode::invalid_argument, 0,
+                      "%s: this rank is in no communicator; split was given kNoColor",
+                      to_string(operation));
+  const Status first = first_cause();
+  return error(StatusCode::unhealthy, first.native_code(), operation,
+               "refused, the communicator is unhealthy (epoch %llu). First cause: %s. %s",
+               static_cast<unsigned long long>(epoch.load()), first.message(),
+               is_derived ? "Reconnect the communicator it was made from, then make it again"
+                          : "Call attempt_reconnect on every rank");
+}
+
+Status State::poison(Status failure) {
+  {
+    const std::lock_guard<std::mutex> guard(cause_mutex);
+    if (cause.ok()) cause = failure.copy();
+  }
+  const std::uint32_t before = gate.fetch_or(kUnhealthy, std::memory_order_acq_rel);
+  if ((before & kUnhealthy) == 0) {
+    if (channel != nullptr) channel->notify(failure.message());
+    say(failure.message());
+    watchdog_wakes.notify_all();  // It aborts, so that kernels which wait for a peer end.
+  }
+  return failure;
+}
+
+void State::say(const char* line) const {
+  if (config.log) {
+    config.log(line);
+  } else {
+    std::fprintf(stderr, "comm: %s\n", line);
+  }
+}
+
+Status State::ask_nccl(Operation operation) {
+  const ncclComm_t native = comm.load(std::memory_order_relaxed);
+  if (native == nullptr) return {};
+  ncclResult_t result = ncclSuccess;
+  const ncclResult_t asked = ncclCommGetAsyncError(native, &result);
+  if (asked != ncclSuccess) return poison(nccl_error(asked, operation, "ncclCommGetAsyncError"));
+  if (result == ncclSuccess || result == ncclInProgress) return {};
+  return poison(nccl_error(result, operation, "an operation under way"));
+}
+
+Status State::look(Operation operation) {
+  if (!is_open()) return refuse(operation);
+  if (channel != nullptr && !ignores_channel) {
+    Status heard = channel->check();
+    if (!heard.ok())
+      return poison(error(heard.code(), heard.native_code(), operation, "%s", heard.message()));
+  }
+  // A thread inside NCCL asks by itself; here nobody may wait for it.
+  if (!lock->try_lock(static_cast<const HotState*>(this))) return {};
+  Status asked = ask_nccl(operation);
+  lock->unlock();
+  return asked;
+}
+
+}  // namespace comm::detail::nccl

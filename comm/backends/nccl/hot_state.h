@@ -1,0 +1,70 @@
+#pragma once
+
+/// `HotState` is what every operation reads, and the way into NCCL when nothing stands in it: the
+/// device lock is free, the gate is open, NCCL reports no asynchronous error. Inline, a few dozen
+/// instructions with the call itself; whatever else there is goes through `Entry` (entry.h).
+
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "comm/backends/nccl/device_lock.h"
+#include "comm/operations.h"
+
+namespace comm::detail::nccl {
+
+/// Why an operation cannot go straight to NCCL. None set: it can.
+enum Gate : std::uint32_t {
+  kUnhealthy = 1,  ///< Refused.
+  kGroup = 2,      ///< A thread has a group open; others wait for it.
+  kSettles = 4,    ///< Calls may answer "in progress", and are waited for.
+  kLeftOut = 8,    ///< `split` put this rank into no communicator. Refused.
+};
+
+struct HotState {
+  std::atomic<std::uint32_t> gate{0};
+  std::atomic<std::uint32_t> calls{0};  ///< Counted under the lock.
+  std::atomic<ncclComm_t> comm{nullptr};
+  DeviceLock* lock = nullptr;
+  cudaStream_t stream = nullptr;
+  /// By type: an all-reduce of so many elements or fewer may not go straight to NCCL.
+  std::size_t detour_counts[kDataTypeCount] = {};
+  int rank = -1;
+  int world_size = 1;
+
+  cudaStream_t stream_of(Stream s) const { return s.is_given() ? s.get() : stream; }
+
+  bool try_lock(Operation operation) noexcept { return lock->try_lock(this, operation); }
+  bool lock_until(Operation operation, const Deadline& deadline) noexcept {
+    return lock->lock_until(this, operation, deadline);
+  }
+  /// Whether one of this communicator's operations is inside NCCL.
+  bool is_inside() const noexcept { return lock->is_held_by(this); }
+
+  /// NCCL's communicator: this thread alone is inside, and may make one call. Null: take the long
+  /// way.
+  [[gnu::always_inline]] ncclComm_t enter(Operation operation) noexcept {
+    if (!lock->try_lock(this, operation)) [[unlikely]]
+      return nullptr;
+    const ncclComm_t native = comm.load(std::memory_order_relaxed);
+    ncclResult_t asynchronous = ncclSuccess;
+    if (gate.load(std::memory_order_relaxed) != 0 ||
+        ncclCommGetAsyncError(native, &asynchronous) != ncclSuccess || asynchronous != ncclSuccess)
+        [[unlikely]] {
+      lock->unlock();
+      return nullptr;
+    }
+    count_call();
+    return native;
+  }
+
+  /// Seen by the watchdog. Not an atomic increment: who holds the lock is the only writer.
+  [[gnu::always_inline]] void count_call() noexcept {
+    calls.store(calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+};
+
+}  // namespace comm::detail::nccl

@@ -1,0 +1,132 @@
+#include "comm/backends/nccl/goodbye.h"
+#include "comm/backends/nccl/group.h"
+#include "comm/backends/nccl/native.h"
+#include "comm/backends/nccl/state.h"
+
+namespace comm::detail::nccl {
+namespace {
+
+/// How long an abort waits for a call that is about to leave NCCL by itself.
+constexpr std::chrono::milliseconds kGrace{50};
+
+constexpr const char* kStuck =
+    "NCCL does not let go of the communicator after %lld ms. It waits for each CUDA graph that "
+    "captured an operation of it: destroy those graphs (cudaGraphExecDestroy, cudaGraphDestroy) "
+    "first. Its memory stays allocated until they are";
+
+/// The runtime is gone when static objects are destroyed late: then nothing may be called any more.
+bool driver_is_gone() noexcept {
+  int device = 0;
+  return cudaGetDevice(&device) == cudaErrorCudartUnloading;
+}
+
+}  // namespace
+
+Status State::abort_native() {
+  const Deadline deadline(config.abort_timeout);
+  const std::unique_lock<std::timed_mutex> only_one(ending, deadline.when());
+  if (!only_one.owns_lock() || abort_is_stuck)
+    return error(StatusCode::timeout, 0, Operation::abort, kStuck, deadline.length_ms());
+  if (comm.load() == nullptr) return {};
+
+  // A thread between its look at the gate and NCCL has to be through; one that is inside stays.
+  const Deadline grace(kGrace);
+  bool locked = lock_until(Operation::abort, grace);
+  const void* owner = group_owner.load();
+  if (locked && owner != nullptr && owner != this_thread()) {
+    // Its group holds what was submitted; NCCL must not lose the communicator under it.
+    lock->unlock();
+    return error(StatusCode::timeout, 0, Operation::abort,
+                 "another thread has a group open; the communicator is aborted when that ends");
+  }
+  const ncclComm_t native = comm.exchange(nullptr);
+  {
+    const std::lock_guard<std::mutex> guard(tables);
+    for (RegistrationEntry& entry : registrations) entry.native = nullptr;
+    for (SymmetricEntry& entry : symmetric) entry.window = nullptr;
+  }
+  const Parted went = part_by_abort(native, device, config.abort_timeout);
+  if (locked) lock->unlock();
+  if (went != Parted::stuck) return {};
+  abort_is_stuck = true;
+  return error(StatusCode::timeout, 0, Operation::abort, kStuck, deadline.length_ms());
+}
+
+Status abort(State& state) {
+  if ((state.gate.load() & kLeftOut) != 0 || state.comm.load() == nullptr) return {};
+  if (state.is_open())
+    state.poison(state.error(StatusCode::unhealthy, 0, Operation::abort, "aborted by the caller"))
+        .ignore();
+  // A group of this thread goes first: NCCL counts it by thread and would hold it open for ever.
+  (void)close_own_group(state);
+  return state.abort_native();
+}
+
+Status State::close() {
+  if (is_closed) return {};
+  is_closed = true;
+  stop_watchdog();
+  if ((gate.load() & kLeftOut) != 0) return {};
+  if (driver_is_gone()) {
+    comm.store(nullptr);
+    events.close(true);
+    return {};
+  }
+
+  (void)close_own_group(*this);
+  const bool in_order =
+      is_open() && (channel == nullptr || ignores_channel || channel->check().ok());
+  {
+    const std::lock_guard<std::mutex> guard(cause_mutex);
+    if (cause.ok()) cause = make_error(StatusCode::unhealthy, 0, "it was closed");
+  }
+  gate.fetch_or(kUnhealthy);
+  Status outcome = in_order ? close_in_order() : abort_native();
+  release_memory();
+  return outcome;
+}
+
+Status State::close_in_order() {
+  const Deadline deadline(config.close_timeout);
+  const bool locked = lock_until(Operation::abort, deadline);
+  Parting parting{comm.exchange(nullptr), device, {}, {}};
+  for (const RegistrationEntry& entry : registrations)
+    if (entry.native != nullptr) parting.registrations.push_back(entry.native);
+  for (const SymmetricEntry& entry : symmetric)
+    if (entry.window != nullptr) parting.windows.push_back(entry.window);
+  ncclResult_t result = ncclSuccess;
+  Parted parted = Parted::in_order;
+  if (parting.comm != nullptr)
+    parted = part_in_order(parting, deadline, config.abort_timeout, &result);
+  if (locked) lock->unlock();
+  if (parted == Parted::in_order) return {};
+  if (parted == Parted::stuck) {
+    abort_is_stuck = true;
+    return error(StatusCode::timeout, 0, Operation::abort, kStuck, deadline.length_ms());
+  }
+  if (result != ncclSuccess) return nccl_error(result, Operation::abort, "closing");
+  return error(StatusCode::timeout, 0, Operation::abort,
+               "what is queued was not done after %lld ms, so the communicator was aborted; a rank "
+               "may be missing",
+               deadline.length_ms());
+}
+
+void State::release_memory() noexcept {
+  events.close(false);
+  // What NCCL still holds stays: freeing it could wait for kernels that never end.
+  if (abort_is_stuck) return;
+  const DeviceGuard current(device);
+  for (Scratch& scratch : receive) scratch.free();
+  for (Scratch& scratch : word) scratch.free();
+  for (const SymmetricEntry& entry : symmetric) (void)mem_free(entry.memory);
+  symmetric.clear();
+  if (stream != nullptr) (void)cudaStreamDestroy(stream);
+  stream = nullptr;
+}
+
+State::~State() {
+  Status closed = close();
+  if (!closed.ok()) say(closed.message());
+}
+
+}  // namespace comm::detail::nccl

@@ -1,0 +1,30 @@
+#include "comm/backends/nccl/native.h"
+#include "comm/backends/nccl/state.h"
+
+namespace comm::detail::nccl {
+
+Status State::settle(ncclComm_t native, Operation operation, const Deadline& deadline) {
+  Pause pause;
+  for (;;) {
+    ncclResult_t result = ncclSuccess;
+    const ncclResult_t asked = ncclCommGetAsyncError(native, &result);
+    if (asked != ncclSuccess) return poison(nccl_error(asked, operation, "ncclCommGetAsyncError"));
+    if (result == ncclSuccess) return {};
+    if (result != ncclInProgress)
+      return poison(nccl_error(result, operation, "an operation under way"));
+    if (deadline.passed())
+      return poison(error(StatusCode::timeout, 0, operation,
+                          "NCCL is still in progress after %lld ms; a rank may be missing, or may "
+                          "have called another operation",
+                          deadline.length_ms()));
+    if (!pause.once_more()) continue;
+    if (channel != nullptr && !ignores_channel) {
+      Status heard = channel->check();
+      if (!heard.ok())
+        return poison(error(heard.code(), heard.native_code(), operation, "%s", heard.message()));
+    }
+    if (comm.load(std::memory_order_acquire) == native && !is_open()) return first_cause();
+  }
+}
+
+}  // namespace comm::detail::nccl

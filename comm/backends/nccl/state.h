@@ -1,0 +1,164 @@
+#pragma once
+
+/// `State` is what a communicator over NCCL is made of, behind the movable handle `Nccl`. Shared by
+/// the handle, its tickets and calls that were left to themselves.
+
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "comm/backends/nccl/bounded.h"
+#include "comm/backends/nccl/config.h"
+#include "comm/backends/nccl/device_lock.h"
+#include "comm/backends/nccl/event_pool.h"
+#include "comm/backends/nccl/hot_state.h"
+#include "comm/backends/nccl/scratch.h"
+#include "comm/backends/nccl/waiting.h"
+#include "comm/operations.h"
+#include "comm/rendezvous/out_of_band.h"
+#include "comm/result.h"
+
+namespace comm::detail::nccl {
+
+/// The handle of the communicator's own buffers, which no caller is given.
+inline constexpr RegistrationHandle kOwnHandle = ~RegistrationHandle{0};
+
+struct RegistrationEntry {
+  RegistrationHandle handle;
+  void* buffer;
+  std::size_t bytes;
+  void* native;
+};
+
+struct SymmetricEntry {
+  void* memory;
+  std::size_t bytes;
+  void* window;
+};
+
+/// A number that tells threads apart.
+const void* this_thread() noexcept;
+
+struct State : HotState, std::enable_shared_from_this<State> {
+  int device = -1;
+  bool reduces_float8 = false;
+
+  NcclConfig config;
+  std::shared_ptr<OutOfBand> channel;
+  bool is_derived = false;       ///< Made by split or shrink: it cannot reconnect by itself.
+  bool ignores_channel = false;  ///< Shrunk after a loss, which the channel reports for ever.
+  std::atomic<std::uint64_t> epoch{0};
+
+  EventPool events;
+  Scratch receive[2];  ///< Of ordinary and of captured operations.
+  Scratch word[2];     ///< Of barriers.
+  struct {
+    cudaStream_t stream;
+    Capture capture;
+    bool is_used;
+  } word_in_group{};  ///< By a barrier in the open group.
+  std::atomic<CUfunc_st*> add_kernel{nullptr};
+
+  std::atomic<const void*> group_owner{nullptr};  ///< `this_thread()`
+  int group_depth = 0;                            ///< The owner's.
+  Status group_error;                             ///< The first of the open group's members.
+
+  mutable std::mutex tables;
+  std::vector<RegistrationEntry> registrations;
+  std::vector<SymmetricEntry> symmetric;
+  RegistrationHandle last_handle = 0;
+
+  mutable std::mutex cause_mutex;
+  Status cause;  ///< The first, while unhealthy.
+
+  std::timed_mutex reconnecting;
+  std::timed_mutex ending;  ///< Held by whoever destroys or aborts the native communicator.
+  bool is_closed = false;
+  bool abort_is_stuck = false;
+
+  Thread watchdog;
+  std::mutex watchdog_mutex;
+  std::condition_variable watchdog_wakes;
+  bool watchdog_stops = false;
+
+  State() = default;
+  ~State();
+
+  bool is_open() const {
+    return (gate.load(std::memory_order_acquire) & (kUnhealthy | kLeftOut)) == 0;
+  }
+  Deadline collective_deadline() const { return Deadline(config.collective_timeout); }
+
+  // health.cc
+  /// "all_reduce on rank 1 of 4 (GPU 1): " and the rest as by printf.
+  [[gnu::cold, gnu::format(printf, 5, 6)]] Status error(StatusCode code, int native,
+                                                        Operation operation, const char* format,
+                                                        ...) const;
+  [[gnu::cold]] Status cuda_error(cudaError_t error, Operation operation, const char* call) const;
+  [[gnu::cold]] Status nccl_error(ncclResult_t result, Operation operation, const char* call) const;
+  /// Why `operation` is refused.
+  [[gnu::cold]] Status refuse(Operation operation) const;
+  /// Makes the communicator unhealthy, tells the other ranks, and hands the error back.
+  [[gnu::cold]] Status poison(Status failure);
+  /// The first cause, while unhealthy.
+  Status first_cause() const;
+  /// Asks the channel, and NCCL if no other thread is inside it.
+  Status look(Operation operation);
+  /// Asks NCCL. Under the device lock.
+  Status ask_nccl(Operation operation);
+  void say(const char* line) const;
+
+  // settle.cc
+  /// Waits until `native` is no longer "in progress".
+  Status settle(ncclComm_t native, Operation operation, const Deadline& deadline);
+
+  // wait.cc
+  Status wait_for(cudaEvent_t event, Operation operation, const Deadline& deadline);
+  /// Waits until what is now on `s` is done.
+  Status wait_for_stream(cudaStream_t s, Operation operation, const Deadline& deadline);
+  /// Refuses to wait where nothing could come of it: in a group, or on a stream being captured.
+  Status can_wait(cudaStream_t s, Operation operation) const;
+
+  // barrier.cc
+  Status enqueue_barrier(Operation operation, cudaStream_t s);
+  /// Enqueues a barrier on the own stream and waits for it.
+  Status pass_barrier(Operation operation, const Deadline& deadline);
+
+  // connect.cc
+  Status connect(const Deadline& deadline);
+  // create.cc
+  Status allocate();
+  void plan_detours();
+  Status warm_up(const Deadline& deadline);
+  // memory.cc
+  Status register_again();
+
+  // watchdog.cc
+  Status start_watchdog();
+  void stop_watchdog() noexcept;
+  // lifecycle.cc
+  Status abort_native();
+  Status close();
+  Status close_in_order();
+  void release_memory() noexcept;
+};
+
+/// How many groups the calling thread has open, on whichever communicators.
+int open_groups() noexcept;
+
+Result<std::shared_ptr<State>> create(const NcclConfig& config);
+Status reconnect(State& state);
+Status abort(State& state);
+Result<std::shared_ptr<State>> split(State& state, const ops::Split& op);
+Result<std::shared_ptr<State>> shrink(State& state, const ops::Shrink& op);
+
+/// The version of the library that is loaded, against that of the header. Before anything else.
+Status check_version();
+
+}  // namespace comm::detail::nccl

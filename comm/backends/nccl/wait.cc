@@ -1,0 +1,54 @@
+#include "comm/backends/nccl/state.h"
+
+namespace comm::detail::nccl {
+
+Status State::can_wait(cudaStream_t s, Operation operation) const {
+  if (!is_open()) return refuse(operation);
+  if (open_groups() > 0)
+    return error(StatusCode::invalid_argument, 0, operation,
+                 "it would wait for what is submitted only when the open group ends; end the group "
+                 "first, or use the form that does not wait");
+  Capture capture;
+  const cudaError_t asked = capture_of(s, &capture);
+  if (asked != cudaSuccess) {
+    (void)cudaGetLastError();
+    return cuda_error(asked, operation, "cudaStreamGetCaptureInfo");
+  }
+  if (capture.is_active)
+    return error(
+        StatusCode::invalid_argument, 0, operation,
+        "the stream is being captured into a CUDA graph, which only records: waiting would "
+        "not end; capture the form that does not wait");
+  return {};
+}
+
+Status State::wait_for(cudaEvent_t event, Operation operation, const Deadline& deadline) {
+  Pause pause;
+  const RelaxedCapture undisturbed;
+  for (;;) {
+    const cudaError_t found = cudaEventQuery(event);
+    if (found == cudaSuccess) return {};
+    if (found != cudaErrorNotReady) return poison(cuda_error(found, operation, "cudaEventQuery"));
+    (void)cudaGetLastError();
+    if (deadline.passed())
+      return poison(
+          error(StatusCode::timeout, 0, operation,
+                "not complete after %lld ms; the last operation submitted on this GPU was "
+                "%s. A rank may be missing, or may have called another operation",
+                deadline.length_ms(), to_string(lock->operation())));
+    if (!pause.once_more()) continue;
+    Status looked = look(operation);
+    if (!looked.ok()) return is_open() ? std::move(looked) : first_cause();
+  }
+}
+
+Status State::wait_for_stream(cudaStream_t s, Operation operation, const Deadline& deadline) {
+  const DeviceGuard current(device);
+  const PooledEvent event(events, false);
+  cudaError_t done = event.error();
+  if (done == cudaSuccess) done = cudaEventRecord(event.get(), s);
+  if (done != cudaSuccess) return poison(cuda_error(done, operation, "cudaEventRecord"));
+  return wait_for(event.get(), operation, deadline);
+}
+
+}  // namespace comm::detail::nccl

@@ -48,7 +48,10 @@ class Job {
   explicit Job(int world_size);
 
   RendezvousConfig config(int rank) const;
-  std::uint16_t port() const { return listener_->port(); }
+  std::uint16_t port() const { return base.launch.root_port; }
+
+  /// Lets go of the port: from now on rank 0 binds it by number.
+  void close_listener() { listener_.reset(); }
 
   /// Runs `body` for each of the ranks at once and waits for all.
   void run(const std::vector<int>& ranks, const std::function<void(int rank)>& body) const;

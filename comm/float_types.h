@@ -12,7 +12,8 @@
 /// what is too large becomes infinity. `f8e4m3` has no infinity: what is too large, infinity
 /// included, becomes the largest finite value, ±448, as in the constructors of `__nv_fp8_e4m3`.
 ///
-/// Everything is `constexpr` and free of branches that would keep a loop from being vectorised.
+/// Everything is `constexpr`, always inlined, and free of branches that would keep a loop from being
+/// vectorised.
 /// Trivial types: a default-initialised one is uninitialised.
 
 #include <cstdint>
@@ -35,12 +36,14 @@ struct SmallFloat {
   static constexpr std::uint32_t kRebias = static_cast<std::uint32_t>(127 - kBias) << 23;
   static constexpr std::uint32_t kSmallestNormal = kRebias + (1U << 23);
 
-  static constexpr float as_float(std::uint32_t bits) { return __builtin_bit_cast(float, bits); }
-  static constexpr std::uint32_t as_bits(float value) {
+  [[gnu::always_inline]] static constexpr float as_float(std::uint32_t bits) {
+    return __builtin_bit_cast(float, bits);
+  }
+  [[gnu::always_inline]] static constexpr std::uint32_t as_bits(float value) {
     return __builtin_bit_cast(std::uint32_t, value);
   }
 
-  static constexpr float decode(std::uint32_t bits) {
+  [[gnu::always_inline]] static constexpr float decode(std::uint32_t bits) {
     const std::uint32_t magnitude = bits & kMagnitude;
     const std::uint32_t sign = (bits & (kMagnitude + 1)) << kSignShift;
     const std::uint32_t widened = magnitude << kShift;
@@ -56,7 +59,7 @@ struct SmallFloat {
     return as_float(result | sign);
   }
 
-  static constexpr std::uint32_t encode(float value) {
+  [[gnu::always_inline]] static constexpr std::uint32_t encode(float value) {
     const std::uint32_t all = as_bits(value);
     const std::uint32_t magnitude = all & 0x7fffffffU;
     const std::uint32_t sign = (all >> kSignShift) & (kMagnitude + 1);
@@ -82,10 +85,10 @@ using Float8E5M2 = SmallFloat<5, 2, true>;
 
 /// The upper half of a `float`: same exponent, so there are no subnormals to treat apart.
 struct BFloat16 {
-  static constexpr float decode(std::uint32_t bits) {
+  [[gnu::always_inline]] static constexpr float decode(std::uint32_t bits) {
     return __builtin_bit_cast(float, bits << 16);
   }
-  static constexpr std::uint32_t encode(float value) {
+  [[gnu::always_inline]] static constexpr std::uint32_t encode(float value) {
     const std::uint32_t all = __builtin_bit_cast(std::uint32_t, value);
     const std::uint32_t rounded = (all + 0x7fffU + ((all >> 16) & 1)) >> 16;
     return (all & 0x7fffffffU) > 0x7f800000U ? (all >> 16) | 0x40U : rounded;

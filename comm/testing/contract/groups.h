@@ -3,6 +3,7 @@
 /// The contract suite on what passes between two ranks, on groups, and on barriers.
 
 #include <atomic>
+#include <initializer_list>
 
 #include "comm/testing/contract/moves.h"
 
@@ -78,7 +79,7 @@ TEST_CASE_TEMPLATE_DEFINE("contract 9: in a group every rank may receive before 
                           comm_contract_group) {
   on_every_world_of_many<W>([](CommunicatorOf<W>& c) {
     const int n = c.world_size(), next = (c.rank() + 1) % n, previous = (c.rank() + n - 1) % n;
-    for (std::size_t count : {0, 1, 1000, 200'003}) {
+    for (std::size_t count : std::initializer_list<std::size_t>{0, 1, 1000, 200'003}) {
       BufferOf<W, float> send(contribution<float>(c.rank(), count)), recv(zeros<float>(count));
       Group group = c.group();
       expect_ok(group.status());

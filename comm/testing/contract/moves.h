@@ -3,6 +3,7 @@
 /// The contract suite on what is moved from rank to rank and not changed: collectives.
 
 #include <array>
+#include <initializer_list>
 
 #include "comm/testing/contract/values.h"
 #include "comm/testing/contract/world.h"
@@ -35,9 +36,12 @@ std::vector<T> zeros(std::size_t count) {
 /// Calls `f.operator()<T>(count)` with elements and with what is none, with few and with many.
 template <class F>
 void for_some_moves(F f) {
-  for (std::size_t count : {0, 1, 3, 1000, 66'001}) f.template operator()<float>(count);
-  for (std::size_t count : {1, 13, 5001}) f.template operator()<std::byte>(count);
-  for (std::size_t count : {1, 777}) f.template operator()<Triple>(count);
+  for (std::size_t count : std::initializer_list<std::size_t>{0, 1, 3, 1000, 66'001})
+    f.template operator()<float>(count);
+  for (std::size_t count : std::initializer_list<std::size_t>{1, 13, 5001})
+    f.template operator()<std::byte>(count);
+  for (std::size_t count : std::initializer_list<std::size_t>{1, 777})
+    f.template operator()<Triple>(count);
   f.template operator()<std::uint64_t>(65);
   f.template operator()<bf16>(65);
 }
@@ -211,7 +215,8 @@ TEST_CASE_TEMPLATE_DEFINE("contract: all_to_all_v moves blocks of any size, also
       recv_counts.assign(recv_counts.size(), 12345);
       check_moved<W>(c, result, expected);
     };
-    for (std::size_t unit : {0, 1, 17, 20'011}) check.template operator()<float>(unit);
+    for (std::size_t unit : std::initializer_list<std::size_t>{0, 1, 17, 20'011})
+      check.template operator()<float>(unit);
     check.template operator()<std::byte>(3);
     check.template operator()<std::int32_t>(5);
   });

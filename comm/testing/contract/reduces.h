@@ -59,7 +59,8 @@ TEST_CASE_TEMPLATE_DEFINE("contract: all_reduce is right for every type and ever
 TEST_CASE_TEMPLATE_DEFINE("contract: all_reduce is right for every count", W,
                           comm_contract_all_reduce_counts) {
   on_every_world<W>([](CommunicatorOf<W>& c) {
-    for (std::size_t count : {0, 1, 2, 3, 5, 8, 31, 64, 127, 1000, 4097, 70'001}) {
+    for (std::size_t count :
+         std::initializer_list<std::size_t>{0, 1, 2, 3, 5, 8, 31, 64, 127, 1000, 4097, 70'001}) {
       check_all_reduce<W, float>(c, ReduceOp::sum, count);
       check_all_reduce<W, bf16>(c, ReduceOp::sum, count);
     }
@@ -118,7 +119,7 @@ TEST_CASE_TEMPLATE_DEFINE("contract 5: a reduction has the same bits on every ra
 TEST_CASE_TEMPLATE_DEFINE("contract: all_reduce_async is done when the stream is", W,
                           comm_contract_all_reduce_async) {
   on_every_world<W>([](CommunicatorOf<W>& c) {
-    for (std::size_t count : {0, 1, 1000, 70'001}) {
+    for (std::size_t count : std::initializer_list<std::size_t>{0, 1, 1000, 70'001}) {
       BufferOf<W, float> buffer(contribution<float>(c.rank(), count));
       const std::string done = outcome(c.all_reduce_async(buffer.span()));
       check_reduction<W>(c, ReduceOp::sum, done, buffer.span(),

@@ -1,0 +1,3 @@
+#!/bin/sh
+# Runs its arguments.
+exec "$@"

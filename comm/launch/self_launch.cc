@@ -73,7 +73,9 @@ int wait_for(std::vector<pid_t> ranks) {
 
 }  // namespace
 
-bool was_self_launched() { return std::getenv(kMark) != nullptr; }
+bool was_self_launched() {
+  return std::getenv(kMark) != nullptr;
+}
 
 Result<int> launch_self(int ranks, char* const* argv) {
   Result<std::shared_ptr<Listener>> listener = Listener::bind("127.0.0.1", 0);
@@ -87,8 +89,8 @@ Result<int> launch_self(int ranks, char* const* argv) {
       const int error = errno;
       stop(started);
       wait_for(std::move(started));
-      return make_error(StatusCode::internal, error, "cannot start rank %d of %d: %s",
-                              rank, ranks, std::strerror(error));
+      return make_error(StatusCode::internal, error, "cannot start rank %d of %d: %s", rank, ranks,
+                        std::strerror(error));
     }
     started.push_back(pid);
   }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Builds and runs the workspace in tests/consumer with each backend named, and with one of its own.
 #
-#   tests/build/consumer_test.sh single_gpu host
+#   tests/build/consumer_test.sh single_gpu host nccl
 #
 # It runs Bazel inside of Bazel's test, so it needs the source tree and is not sandboxed.
 set -euo pipefail
@@ -31,6 +31,19 @@ expect() { # CLASS FLAG...
   fi
 }
 
+# Links the real libraries; where there is no GPU or driver the engine has to say so.
+expect_nccl() {
+  local out status=0
+  bazel build --experimental_convenience_symlinks=ignore --nosandbox_debug --jobs=2 \
+    --config=nccl --@comm//bazel:cuda_architectures=80 //:engine
+  out=$("$(bazel info bazel-bin)/engine" 2>&1) || status=$?
+  echo "with --config=nccl the engine says: $out"
+  if [[ $status -eq 0 && $out == *comm::Nccl*"rank 0 of 1"* ]]; then return; fi
+  if [[ $status -eq 1 && $out =~ (driver|GPU|device) ]]; then return; fi
+  echo "FAILED: expected the engine to run comm::Nccl, or to say what this machine lacks"
+  exit 1
+}
+
 expect_refusal() { # WORDS FLAG...
   local words=$1 out
   shift
@@ -45,6 +58,7 @@ for backend in "$@"; do
   case $backend in
     single_gpu) expect comm::SingleGpu ;;
     host) expect comm::Host --config=host ;;
+    nccl) expect_nccl ;;
     *) echo "FAILED: no such backend: $backend" && exit 1 ;;
   esac
 done

@@ -53,7 +53,9 @@ class [[nodiscard]] Result {
   Result(const Result&) = delete;
   Result& operator=(const Result&) = delete;
   [[gnu::always_inline]] constexpr ~Result() {
-    if (status_.ok()) storage_.value.~T();
+    if constexpr (!std::is_trivially_destructible_v<T>) {
+      if (status_.ok()) storage_.value.~T();
+    }
   }
 
   constexpr bool ok() const noexcept { return status_.ok(); }

@@ -21,6 +21,8 @@ int main() {
   std::string strings[4];
   char letters[4] = {};
   double doubles[4] = {};
+  short shorts[4] = {};
+  comm::Stream stream;
 
   c.all_reduce(DeviceSpan(numbers, 4)).ignore();
   c.broadcast(DeviceSpan(pairs, 4), 0).ignore();
@@ -28,6 +30,8 @@ int main() {
   c.all_gather(DeviceSpan(constants, 4), DeviceSpan(numbers, 4)).ignore();
   static_cast<void>(strings);
   static_cast<void>(doubles);
+  static_cast<void>(shorts);
+  static_cast<void>(stream);
 
 #ifdef FAIL_a_struct_is_reduced
   c.all_reduce(DeviceSpan(pairs, 4)).ignore();  // EXPECT: Reducible
@@ -37,12 +41,47 @@ int main() {
   c.all_reduce(DeviceSpan(letters, 4)).ignore();  // EXPECT: Reducible
 #endif
 
+#ifdef FAIL_16_bit_integers_are_reduced
+  c.all_reduce(DeviceSpan(shorts, 4)).ignore();  // EXPECT: Reducible
+#endif
+
+#ifdef FAIL_a_struct_is_reduced_asynchronously
+  c.all_reduce_async(DeviceSpan(pairs, 4)).ignore();  // EXPECT: Reducible
+#endif
+
+#ifdef FAIL_a_struct_is_reduced_and_scattered
+  // EXPECT: Reducible
+  c.reduce_scatter(DeviceSpan(pairs, 4), DeviceSpan(pairs, 4)).ignore();
+#endif
+
+#ifdef FAIL_blocks_of_a_struct_are_counted
+  const std::size_t counts[] = {4};
+  // EXPECT: Countable
+  c.all_to_all_v(DeviceSpan(pairs, 4), counts, DeviceSpan(pairs, 4), counts).ignore();
+#endif
+
 #ifdef FAIL_a_string_is_moved
   c.broadcast(DeviceSpan(strings, 4), 0).ignore();  // EXPECT: Transportable
 #endif
 
 #ifdef FAIL_a_constant_is_reduced_in_place
   c.all_reduce(DeviceSpan(constants, 4)).ignore();  // EXPECT: Writable
+#endif
+
+#ifdef FAIL_a_constant_is_reduced_in_place_later
+  c.all_reduce_deferred(DeviceSpan(constants, 4)).ignore();  // EXPECT: Writable
+#endif
+
+#ifdef FAIL_a_constant_is_broadcast_into
+  c.broadcast(DeviceSpan(constants, 4), 0).ignore();  // EXPECT: Writable
+#endif
+
+#ifdef FAIL_a_constant_is_received_from_a_peer
+  c.recv_from(DeviceSpan(constants, 4), 0).ignore();  // EXPECT: Writable
+#endif
+
+#ifdef FAIL_a_constant_is_registered
+  c.register_buffer(DeviceSpan(constants, 4)).ignore();  // EXPECT: Writable
 #endif
 
 #ifdef FAIL_a_constant_is_received_into
@@ -63,5 +102,19 @@ int main() {
 
 #ifdef FAIL_a_stream_is_nullptr
   c.barrier(nullptr).ignore();  // EXPECT: deleted
+#endif
+
+#ifdef FAIL_a_stream_is_made_of_zero
+  stream = comm::Stream(0);  // EXPECT: deleted
+#endif
+
+#ifdef FAIL_a_span_loses_its_const
+  DeviceSpan<float> writable = DeviceSpan(constants, 4);  // EXPECT: conversion
+#endif
+
+#ifdef FAIL_a_span_is_read_by_the_host
+  // EXPECT(g++): operator[]
+  // EXPECT(clang++): subscript operator
+  return static_cast<int>(DeviceSpan(numbers, 4)[0]);
 #endif
 }

@@ -14,13 +14,16 @@ comm::Status checked(cudaError_t error, const char* what) {
 
 comm::Result<DeviceMemory> DeviceMemory::create(int local_rank) {
   int devices = 0;
-  if (comm::Status s = checked(cudaGetDeviceCount(&devices), "cudaGetDeviceCount"); !s.ok()) {
-    return s;
+  if (const cudaError_t error = cudaGetDeviceCount(&devices); error != cudaSuccess) {
+    return comm::make_error(comm::StatusCode::cuda, error,
+                            "there is no GPU to use: %s; build without --config=nccl to run over "
+                            "shared memory",
+                            cudaGetErrorString(error));
   }
   if (local_rank >= devices) {
     return comm::make_error(comm::StatusCode::invalid_argument, 0,
                             "rank %d of this machine needs a GPU of its own and there are %d; use "
-                            "fewer ranks, or build with --config=host",
+                            "fewer ranks, or build without --config=nccl",
                             local_rank, devices);
   }
   if (comm::Status s = checked(cudaSetDevice(local_rank), "cudaSetDevice"); !s.ok()) return s;

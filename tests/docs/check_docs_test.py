@@ -61,8 +61,10 @@ class CheckDocs(unittest.TestCase):
         self.fails(block("fortran", "x"), "'fortran' is no kind of snippet")
         self.fails(block("", "x"), "'' is no kind of snippet")
 
-    def test_a_block_without_end_fails(self):
-        self.assertNotEqual(self.check(FENCE + "sh\nls\n").returncode, 0)
+    def test_blocks_without_end_or_fence_fail(self):
+        self.fails(FENCE + "sh\nls\n", "has no end")
+        self.fails(block("text", "x") + "For example\n\n    int x;\n", "names the language")
+        self.passes(block("text", "x") + "* one\n\n    goes on\n")
 
     def test_unknown_commands_targets_and_configs_fail(self):
         self.fails(block("sh", "frobnicate --all"), "can neither be run here")

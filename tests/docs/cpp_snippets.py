@@ -1,12 +1,11 @@
 """Compiles C++ snippets: a whole file as it is, a fragment as declarations or inside a function that
 knows the names of prelude.h. A status that a snippet drops is an error, as in code of users."""
 
-import glob
-import os
 import re
 import subprocess
 
 PRELUDE = "tests/docs/prelude.h"
+INCLUDES = "tests/docs/headers.includes"
 COMPILERS = ("g++", "clang++")
 
 # What a fragment may be, and what it is put into then. The first that compiles will do.
@@ -21,9 +20,9 @@ FRAMES = {
 
 
 def include_flags():
-    folders = ["."] + sorted(glob.glob("**/_virtual_includes/*", recursive=True))
-    cuda = os.environ.get("CUDA_INCLUDE", "")
-    return ["-I" + folder for folder in folders] + (["-isystem", cuda] if cuda else [])
+    """From the file that cc_headers in headers.bzl wrote."""
+    with open(INCLUDES, encoding="utf-8") as file:
+        return ["-I" + folder for folder in file.read().split()]
 
 
 def errors_of(compiler, source):

@@ -1,13 +1,31 @@
-"""cc_headers: the headers of libraries as files, for a test that runs a compiler itself."""
+"""cc_headers: the headers of libraries as files, for a test that runs a compiler itself. The target's
+own file, NAME.includes, has the include folders, one a line, as the test sees them."""
 
 load("@rules_cc//cc/common:cc_info.bzl", "CcInfo")
 
+def _in_runfiles(ctx, folder):
+    for root in [ctx.bin_dir.path, ctx.genfiles_dir.path]:
+        if folder == root:
+            return "."
+        if folder.startswith(root + "/"):
+            folder = folder[len(root) + 1:]
+    return "../" + folder[len("external/"):] if folder.startswith("external/") else folder
+
 def _cc_headers_impl(ctx):
-    headers = depset(transitive = [
-        dep[CcInfo].compilation_context.headers
-        for dep in ctx.attr.deps
+    contexts = [dep[CcInfo].compilation_context for dep in ctx.attr.deps]
+    folders = depset(["."], transitive = [
+        folders
+        for context in contexts
+        for folders in [context.includes, context.quote_includes, context.system_includes]
     ])
-    return DefaultInfo(files = headers, runfiles = ctx.runfiles(transitive_files = headers))
+    includes = {_in_runfiles(ctx, folder): True for folder in folders.to_list()}
+    listing = ctx.actions.declare_file(ctx.label.name + ".includes")
+    ctx.actions.write(listing, "\n".join(includes.keys()) + "\n")
+    headers = depset(transitive = [context.headers for context in contexts])
+    return DefaultInfo(
+        files = depset([listing]),
+        runfiles = ctx.runfiles([listing], transitive_files = headers),
+    )
 
 cc_headers = rule(
     implementation = _cc_headers_impl,

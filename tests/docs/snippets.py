@@ -22,9 +22,12 @@ class Snippet(typing.NamedTuple):
 
 
 def snippets_of(document, text):
-    """Raises ValueError where a block has no end."""
+    """Raises ValueError where a block has no end, or is indented instead of fenced and so has no
+    language."""
     found = []
     start = None
+    before = ""  # The line before, and whether we are in a list, whose items go on indented.
+    in_list = False
     lines = text.splitlines()
     for number, line in enumerate(lines, 1):
         fence = FENCE.match(line)
@@ -34,6 +37,11 @@ def snippets_of(document, text):
             block = [text_line.removeprefix(indent) for text_line in lines[start : number - 1]]
             found.append(Snippet(document, start + 1, language, "\n".join(block) + "\n"))
             start = None
+        elif start is None and line.strip():
+            in_list = bool(re.match(r"\s*([-*+]|\d+\.) ", line)) or (in_list and line[0] == " ")
+            if line.startswith("    ") and not before.strip() and not in_list:
+                raise ValueError("%s:%d: use a fence that names the language" % (document, number))
+        before = line
     if start is not None:
         raise ValueError("%s:%d: this block has no end" % (document, start))
     return found

@@ -76,12 +76,12 @@ class Hub {
   Refusal place_in_roster(Connection& c);
   bool is_still_there(Connection& c);
   void admit(Connection& c);
-  void refuse(Connection& c, Refusal refusal);
+  void refuse(Connection& c, const Refusal& refusal);
   void note_offence(const Refusal& refusal);
   void send_verdict(Connection& c, Reason reason, const std::string& text);
   void begin_forming(std::uint64_t epoch, Deadline deadline);
   void start_if_complete();
-  void fail_formation(FailureKind kind, std::string text);
+  void fail_formation(FailureKind kind, const std::string& text);
   void formation_timers();
   void send_progress();
   std::string roll_call() const;

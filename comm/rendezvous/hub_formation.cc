@@ -32,9 +32,9 @@ void Hub::on_hello(Connection& c, const Frame& frame) {
   }
   c.hello = std::move(hello);
   if (Refusal r = check_hello(config_.expected, c.greeting, c.hello); r.refused()) {
-    return refuse(c, std::move(r));
+    return refuse(c, r);
   }
-  if (Refusal r = place_in_roster(c); r.refused()) refuse(c, std::move(r));
+  if (Refusal r = place_in_roster(c); r.refused()) refuse(c, r);
 }
 
 // Admits or parks the connection, or says why it can be neither.
@@ -122,7 +122,7 @@ void Hub::send_verdict(Connection& c, Reason reason, const std::string& text) {
   touched_.push_back(c.id);
 }
 
-void Hub::refuse(Connection& c, Refusal refusal) {
+void Hub::refuse(Connection& c, const Refusal& refusal) {
   send_verdict(c, refusal.reason, refusal.text);
   set_state(c, State::closing);
   log_->say_limited("turned away %s (%s): %s", c.peer.c_str(), to_string(refusal.reason),
@@ -172,11 +172,10 @@ void Hub::start_if_complete() {
   broadcast(std::make_shared<const ByteVector>(start.encode()));
 }
 
-void Hub::fail_formation(FailureKind kind, std::string text) {
+void Hub::fail_formation(FailureKind kind, const std::string& text) {
   if (phase_ != Phase::forming) return;
   phase_ = Phase::idle;
   forming_deadline_ = offence_deadline_ = progress_due_ = Deadline::never();
-  offence_.clear();
   const auto frame = std::make_shared<const ByteVector>(Failed{kind, 0, text}.encode());
   log_->say("the ranks cannot start: %s", text.c_str());
   broadcast(frame);
@@ -187,6 +186,7 @@ void Hub::fail_formation(FailureKind kind, std::string text) {
     slot = {};
   }
   joined_ = 0;
+  offence_.clear();  // Last: it may be the text.
 }
 
 void Hub::formation_timers() {

@@ -5,7 +5,7 @@ namespace {
 
 constexpr std::size_t kMaxReport = 1000;
 
-ByteVector frame(FrameType type, ByteWriter body) {
+ByteVector frame(FrameType type, const ByteWriter& body) {
   return encode_frame(type, body.view());
 }
 
@@ -35,7 +35,7 @@ ByteVector Greeting::encode() const {
   w.number<std::uint16_t>(protocol);
   w.number<std::uint16_t>(demands_secret ? 1 : 0);
   w.bytes(nonce);
-  return frame(FrameType::greeting, std::move(w));
+  return frame(FrameType::greeting, w);
 }
 
 bool Greeting::decode(ByteSpan body) {
@@ -70,7 +70,7 @@ ByteVector Hello::encode() const {
   ByteWriter w;
   w.bytes(encode_without_mac());
   w.bytes(mac);
-  return frame(FrameType::hello, std::move(w));
+  return frame(FrameType::hello, w);
 }
 
 bool Hello::decode(ByteSpan body) {
@@ -102,7 +102,7 @@ ByteVector Verdict::encode() const {
   ByteWriter w;
   w.bytes(encode_without_mac());
   w.bytes(mac);
-  return frame(FrameType::verdict, std::move(w));
+  return frame(FrameType::verdict, w);
 }
 
 bool Verdict::decode(ByteSpan body) {
@@ -114,7 +114,7 @@ bool Verdict::decode(ByteSpan body) {
 ByteVector Progress::encode() const {
   ByteWriter w;
   w.text(text, kMaxReport);
-  return frame(FrameType::progress, std::move(w));
+  return frame(FrameType::progress, w);
 }
 
 bool Progress::decode(ByteSpan body) {
@@ -126,7 +126,7 @@ ByteVector Start::encode() const {
   ByteWriter w;
   w.number<std::uint64_t>(epoch);
   w.bytes(session);
-  return frame(FrameType::start, std::move(w));
+  return frame(FrameType::start, w);
 }
 
 bool Start::decode(ByteSpan body) {
@@ -152,7 +152,7 @@ ByteVector Contribution::encode() const {
   w.number<std::uint32_t>(root);
   w.number<std::uint32_t>(timeout_ms);
   w.bytes(payload);
-  return frame(FrameType::contribution, std::move(w));
+  return frame(FrameType::contribution, w);
 }
 
 bool Contribution::decode(ByteSpan body) {
@@ -172,7 +172,7 @@ ByteVector Outcome::encode() const {
   w.number<std::uint8_t>(0);
   w.number<std::uint16_t>(0);
   w.bytes(payload);
-  return frame(FrameType::outcome, std::move(w));
+  return frame(FrameType::outcome, w);
 }
 
 bool Outcome::decode(ByteSpan body) {
@@ -191,7 +191,7 @@ ByteVector Failed::encode() const {
   w.number<std::uint16_t>(0);
   w.number<std::uint32_t>(rank);
   w.text(text, kMaxReport);
-  return frame(FrameType::failed, std::move(w));
+  return frame(FrameType::failed, w);
 }
 
 bool Failed::decode(ByteSpan body) {
@@ -203,7 +203,7 @@ bool Failed::decode(ByteSpan body) {
 ByteVector Departed::encode() const {
   ByteWriter w;
   w.number<std::uint32_t>(rank);
-  return frame(FrameType::departed, std::move(w));
+  return frame(FrameType::departed, w);
 }
 
 bool Departed::decode(ByteSpan body) {
@@ -214,7 +214,7 @@ bool Departed::decode(ByteSpan body) {
 ByteVector Notify::encode() const {
   ByteWriter w;
   w.text(text, kMaxText);
-  return frame(FrameType::notify, std::move(w));
+  return frame(FrameType::notify, w);
 }
 
 bool Notify::decode(ByteSpan body) {
@@ -226,7 +226,7 @@ ByteVector Rejoin::encode() const {
   ByteWriter w;
   w.number<std::uint64_t>(epoch);
   w.number<std::uint32_t>(timeout_ms);
-  return frame(FrameType::rejoin, std::move(w));
+  return frame(FrameType::rejoin, w);
 }
 
 bool Rejoin::decode(ByteSpan body) {

@@ -78,7 +78,7 @@ class Nccl : public BackendDefaults<Nccl> {
     detail::nccl::HotState& s = *hot_;
     if (op.count > s.detour_counts[static_cast<int>(op.type)] &&
         op.op.kind() != ReduceOp::Kind::premul_sum) [[likely]] {
-      if (const ncclComm_t comm = s.enter(Operation::all_reduce); comm != nullptr) [[likely]] {
+      if (ncclComm_t comm = nullptr; s.enter(Operation::all_reduce, comm)) [[likely]] {
         const ncclResult_t result = ncclAllReduce(op.send, op.recv, op.count, native(op.type),
                                                   native(op.op), comm, s.stream_of(op.stream));
         if (result != ncclSuccess) [[unlikely]]

@@ -38,13 +38,24 @@ class DeviceLock {
   /// False when the deadline passed first.
   bool lock_until(const void* owner, Operation operation, const Deadline& deadline) noexcept;
 
-  bool is_held_by(const void* owner) const noexcept {
-    return owner_.load(std::memory_order_relaxed) == owner;
+  /// For a watchdog: marks the call of `owner` that is inside now, if one is. The mark goes with the
+  /// call, so whoever finds it later has found the same call; the call itself pays nothing for it.
+  void mark(const void* owner) noexcept {
+    (void)owner_.compare_exchange_strong(owner, marked(owner), std::memory_order_relaxed);
   }
+  bool is_marked(const void* owner) const noexcept {
+    return owner_.load(std::memory_order_relaxed) == marked(owner);
+  }
+
   /// The submission that holds it, or held it last.
   Operation operation() const noexcept { return operation_.load(std::memory_order_relaxed); }
 
  private:
+  /// No communicator is at an odd address.
+  static const void* marked(const void* owner) noexcept {
+    return static_cast<const char*>(owner) + 1;
+  }
+
   alignas(64) std::atomic<const void*> owner_{nullptr};
   std::atomic<Operation> operation_{};
 };

@@ -39,7 +39,6 @@ void Entry::enter(bool even_unhealthy) {
     return;
   }
   is_inside_ = true;
-  state_.count_call();
   status_ = state_.settle(comm_, operation_, deadline);
   if (!status_.ok()) leave();
 }

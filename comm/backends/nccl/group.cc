@@ -74,7 +74,6 @@ Status group_end(State& state) {
   const Deadline deadline = state.collective_deadline();
   const bool locked = state.lock_until(Operation::group_end, deadline);
   const ncclComm_t native = state.comm.load();
-  if (locked) state.count_call();
   const ncclResult_t result = ncclGroupEnd();
   Status ended;
   if (!state.is_open()) {

@@ -26,7 +26,6 @@ enum Gate : std::uint32_t {
 
 struct HotState {
   std::atomic<std::uint32_t> gate{0};
-  std::atomic<std::uint32_t> calls{0};  ///< Counted under the lock.
   std::atomic<ncclComm_t> comm{nullptr};
   DeviceLock* lock = nullptr;
   cudaStream_t stream = nullptr;
@@ -41,29 +40,20 @@ struct HotState {
   bool lock_until(Operation operation, const Deadline& deadline) noexcept {
     return lock->lock_until(this, operation, deadline);
   }
-  /// Whether one of this communicator's operations is inside NCCL.
-  bool is_inside() const noexcept { return lock->is_held_by(this); }
-
-  /// NCCL's communicator: this thread alone is inside, and may make one call. Null: take the long
-  /// way.
-  [[gnu::always_inline]] ncclComm_t enter(Operation operation) noexcept {
+  /// True: this thread alone is inside NCCL's communicator and may make one call. False: take the
+  /// long way.
+  [[gnu::always_inline]] bool enter(Operation operation, ncclComm_t& native) noexcept {
     if (!lock->try_lock(this, operation)) [[unlikely]]
-      return nullptr;
-    const ncclComm_t native = comm.load(std::memory_order_relaxed);
+      return false;
+    native = comm.load(std::memory_order_relaxed);
     ncclResult_t asynchronous = ncclSuccess;
     if (gate.load(std::memory_order_relaxed) != 0 ||
         ncclCommGetAsyncError(native, &asynchronous) != ncclSuccess || asynchronous != ncclSuccess)
         [[unlikely]] {
       lock->unlock();
-      return nullptr;
+      return false;
     }
-    count_call();
-    return native;
-  }
-
-  /// Seen by the watchdog. Not an atomic increment: who holds the lock is the only writer.
-  [[gnu::always_inline]] void count_call() noexcept {
-    calls.store(calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    return true;
   }
 };
 

@@ -119,6 +119,8 @@ struct State : HotState, std::enable_shared_from_this<State> {
   Status settle(ncclComm_t native, Operation operation, const Deadline& deadline);
 
   // wait.cc
+  /// What the end of an operation's work means: done, or given up.
+  Status completed(Operation operation);
   Status wait_for(cudaEvent_t event, Operation operation, const Deadline& deadline);
   /// Waits until what is now on `s` is done.
   Status wait_for_stream(cudaStream_t s, Operation operation, const Deadline& deadline);

@@ -22,12 +22,21 @@ Status State::can_wait(cudaStream_t s, Operation operation) const {
   return {};
 }
 
+Status State::completed(Operation operation) {
+  // An abort, or NCCL itself after an error, ends kernels too: their end alone proves nothing.
+  if (!is_open()) return first_cause();
+  if (!lock->try_lock(static_cast<const HotState*>(this))) return {};
+  Status asked = ask_nccl(operation);
+  lock->unlock();
+  return asked;
+}
+
 Status State::wait_for(cudaEvent_t event, Operation operation, const Deadline& deadline) {
   Pause pause;
   const RelaxedCapture undisturbed;
   for (;;) {
     const cudaError_t found = cudaEventQuery(event);
-    if (found == cudaSuccess) return {};
+    if (found == cudaSuccess) return completed(operation);
     if (found != cudaErrorNotReady) return poison(cuda_error(found, operation, "cudaEventQuery"));
     (void)cudaGetLastError();
     if (deadline.passed())

@@ -100,7 +100,7 @@ TEST_CASE("trap 36: an asynchronous error is found by the next submission and re
   });
 }
 
-TEST_CASE("trap 21: two ranks on one GPU are refused before NCCL is asked, naming both") {
+TEST_CASE("trap 21, fault 11: two ranks on one GPU are refused before NCCL is asked, naming both") {
   const NoReports none;
   on_ranks(2, [&](int, NcclConfig config) {
     config.device = 0;

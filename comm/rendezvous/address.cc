@@ -39,6 +39,7 @@ SocketAddress copy_of(const sockaddr* address, std::size_t length) {
 // What the thread that asks the system and the caller that may give up on it share.
 struct Query {
   std::string name, service;
+  bool is_loopback = false;  ///< Whatever the name.
   std::mutex mutex;
   std::condition_variable done_changed;
   bool done = false;
@@ -50,7 +51,8 @@ struct Query {
     hints.ai_socktype = SOCK_STREAM;
     hints.ai_flags = AI_NUMERICSERV | flags;
     addrinfo* list = nullptr;
-    const int result = ::getaddrinfo(name.c_str(), service.c_str(), &hints, &list);
+    const char* node = is_loopback ? nullptr : name.c_str();
+    const int result = ::getaddrinfo(node, service.c_str(), &hints, &list);
     const std::lock_guard lock(mutex);
     for (const addrinfo* i = list; i != nullptr; i = i->ai_next) {
       found.push_back(copy_of(i->ai_addr, i->ai_addrlen));
@@ -151,6 +153,8 @@ Result<std::vector<SocketAddress>> resolve(const std::string& name, std::uint16_
   auto query = std::make_shared<Query>();
   query->name = name;
   query->service = std::to_string(port);
+  // RFC 6761, 6.3: localhost is loopback, also where no hosts file says so, as in a bare container.
+  query->is_loopback = name == "localhost";
   std::thread([query] { query->run(0); }).detach();
 
   std::unique_lock lock(query->mutex);

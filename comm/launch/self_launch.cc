@@ -7,56 +7,61 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "comm/rendezvous/listener.h"
+#include "comm/launch/local_job.h"
+#include "comm/rendezvous/deadline.h"
 
 namespace comm {
 namespace {
 
+using detail::Deadline;
+
+// Names the process that launched this one, so that what a rank starts is not taken for a rank.
 constexpr const char* kMark = "COMM_SELF_LAUNCHED";
 
-/// In the child: says who it is, and becomes this program anew.
-[[noreturn]] void become(int rank, int ranks, const Listener& listener, char* const* argv) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // Ranks do not outlive the program that waits for them.
-  const std::string r = std::to_string(rank);
-  const std::string n = std::to_string(ranks);
-  setenv(kMark, "1", 1);
-  setenv("COMM_RANK", r.c_str(), 1);
-  setenv("COMM_WORLD_SIZE", n.c_str(), 1);
-  setenv("COMM_LOCAL_RANK", r.c_str(), 1);
-  setenv("COMM_LOCAL_WORLD_SIZE", n.c_str(), 1);
-  setenv("COMM_ROOT_ADDR", listener.address().c_str(), 1);
-  setenv("COMM_ROOT_PORT", std::to_string(listener.port()).c_str(), 1);
-  if (rank == 0) {
-    setenv("COMM_LISTEN_FD", std::to_string(listener.fd()).c_str(), 1);
-    fcntl(listener.fd(), F_SETFD, 0);  // It was made close-on-exec.
-  }
-  execv("/proc/self/exe", argv);
-  std::fprintf(stderr, "cannot start rank %d: %s\n", rank, std::strerror(errno));
+constexpr auto kGrace = std::chrono::milliseconds(5000);  // Between SIGTERM and SIGKILL.
+
+/// In the child, where only what is async-signal-safe is called: becomes this program anew.
+[[noreturn]] void become_rank(pid_t parent, int listener, char* const* argv,
+                              char* const* environment) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);   // Ranks do not outlive the program that waits for them.
+  if (getppid() != parent) _exit(1);  // It died before the line above took hold.
+  if (listener >= 0) fcntl(listener, F_SETFD, 0);
+  execve("/proc/self/exe", argv, environment);
+  constexpr char kComplaint[] = "comm: this program cannot start itself again\n";
+  [[maybe_unused]] const ssize_t n = write(STDERR_FILENO, kComplaint, sizeof kComplaint - 1);
   _exit(127);
 }
 
-void stop(const std::vector<pid_t>& ranks) {
+void signal_all(const std::vector<pid_t>& ranks, int number) {
   for (const pid_t pid : ranks) {
-    if (pid > 0) kill(pid, SIGTERM);
+    if (pid > 0) kill(pid, number);
   }
 }
 
-/// Waits for all; when one fails the others end.
+/// Waits for all; when one fails the others end, by force if they do not within the grace.
 int wait_for(std::vector<pid_t> ranks) {
   int first_failure = 0;
+  Deadline kill_at = Deadline::never();
   for (std::size_t left = ranks.size(); left > 0;) {
     int status = 0;
-    const pid_t ended = waitpid(-1, &status, 0);
+    const pid_t ended = waitpid(-1, &status, first_failure == 0 ? 0 : WNOHANG);
     if (ended < 0 && errno == EINTR) continue;
     if (ended < 0) break;
+    if (ended == 0) {
+      if (kill_at.passed()) {
+        kill_at = Deadline::never();
+        signal_all(ranks, SIGKILL);
+      }
+      usleep(5000);
+      continue;
+    }
     for (pid_t& pid : ranks) {
       if (pid != ended) continue;
       pid = 0;
@@ -64,7 +69,8 @@ int wait_for(std::vector<pid_t> ranks) {
       const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
       if (code != 0 && first_failure == 0) {
         first_failure = code;
-        stop(ranks);
+        kill_at = Deadline::in(kGrace);
+        signal_all(ranks, SIGTERM);
       }
     }
   }
@@ -74,27 +80,34 @@ int wait_for(std::vector<pid_t> ranks) {
 }  // namespace
 
 bool was_self_launched() {
-  return std::getenv(kMark) != nullptr;
+  const char* launcher = std::getenv(kMark);
+  return launcher != nullptr && launcher == std::to_string(getppid());
 }
 
 Result<int> launch_self(int ranks, char* const* argv) {
-  Result<std::shared_ptr<Listener>> listener = Listener::bind("127.0.0.1", 0);
-  if (!listener.ok()) return std::move(listener).status();
+  Result<detail::LocalJob> job = detail::LocalJob::make(ranks, "self");
+  if (!job.ok()) return std::move(job).status();
 
+  const pid_t self = getpid();
+  const std::string mark = std::string(kMark) + "=";
   std::vector<pid_t> started;
   for (int rank = 0; rank < ranks; ++rank) {
+    std::vector<std::string> variables = job->environment(rank);
+    std::erase_if(variables, [&](const std::string& v) { return v.starts_with(mark); });
+    variables.push_back(mark + std::to_string(self));
+    const std::vector<char*> environment = detail::c_strings(variables);
     const pid_t pid = fork();
-    if (pid == 0) become(rank, ranks, **listener, argv);
+    if (pid == 0) become_rank(self, rank == 0 ? job->listener() : -1, argv, environment.data());
     if (pid < 0) {
       const int error = errno;
-      stop(started);
+      signal_all(started, SIGKILL);
       wait_for(std::move(started));
       return make_error(StatusCode::internal, error, "cannot start rank %d of %d: %s", rank, ranks,
                         std::strerror(error));
     }
     started.push_back(pid);
   }
-  listener->reset();
+  job->release_port();
   return wait_for(std::move(started));
 }
 

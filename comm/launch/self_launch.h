@@ -1,8 +1,9 @@
 #pragma once
 
 /// Starts this program again, as N ranks on this machine, and waits for them: what commrun does for
-/// any program, a program does for itself with a listener that rank 0 inherits and the variables
-/// that say who each is (docs/rendezvous.md). For tools and demos that want no launcher.
+/// any program, a program does for itself, with a port that rank 0 inherits, a secret of the job's
+/// own and the variables that say who each is (docs/rendezvous.md). For tools and demos that want no
+/// launcher.
 ///
 ///     if (!comm::was_self_launched()) return *comm::launch_self(2, argv);
 ///     auto communicator = comm::Communicator<comm::Host>::create();

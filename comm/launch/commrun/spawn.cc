@@ -3,62 +3,20 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
+#include <utility>
 
-#include "comm/rendezvous/address.h"
 #include "comm/rendezvous/sockets.h"
 
 namespace comm::commrun {
 namespace {
 
 using detail::UniqueFd;
-
-// Set for each rank, or of no meaning to a job that commrun started.
-constexpr const char* kOwnVariables[] = {"RANK",
-                                         "WORLD_SIZE",
-                                         "LOCAL_RANK",
-                                         "LOCAL_WORLD_SIZE",
-                                         "MASTER_ADDR",
-                                         "MASTER_PORT",
-                                         "COMM_RANK",
-                                         "COMM_WORLD_SIZE",
-                                         "COMM_LOCAL_RANK",
-                                         "COMM_LOCAL_WORLD_SIZE",
-                                         "COMM_ROOT_ADDR",
-                                         "COMM_ROOT_PORT",
-                                         "COMM_BIND",
-                                         "COMM_RENDEZVOUS_FILE",
-                                         "COMM_JOB_ID",
-                                         "COMM_SECRET",
-                                         "COMM_SECRET_FILE",
-                                         "COMM_EPOCH",
-                                         "COMM_LISTEN_FD",
-                                         "TORCHELASTIC_USE_AGENT_STORE",
-                                         "TORCHELASTIC_RUN_ID",
-                                         "TORCHELASTIC_RESTART_COUNT"};
-
-Result<std::string> random_hex(std::size_t bytes) {
-  std::string raw(bytes, '\0');
-  if (::getrandom(raw.data(), raw.size(), 0) != static_cast<ssize_t>(raw.size())) {
-    return make_error(StatusCode::internal, errno, "no random bytes: %s",
-                      detail::error_text(errno).c_str());
-  }
-  std::string out;
-  for (const char c : raw) {
-    constexpr char kDigits[] = "0123456789abcdef";
-    const auto u = static_cast<unsigned char>(c);
-    out += kDigits[u >> 4];
-    out += kDigits[u & 15];
-  }
-  return out;
-}
 
 bool make_pipe(UniqueFd& read_end, UniqueFd& write_end) {
   int ends[2];
@@ -94,54 +52,15 @@ bool make_pipe(UniqueFd& read_end, UniqueFd& write_end) {
   ::_exit(127);
 }
 
-std::vector<char*> pointers(std::vector<std::string>& strings) {
-  std::vector<char*> out;
-  for (std::string& s : strings) out.push_back(s.data());
-  out.push_back(nullptr);
-  return out;
-}
-
 }  // namespace
 
 Result<Job> Job::make(int ranks, std::vector<std::string> command) {
+  Result<detail::LocalJob> local = detail::LocalJob::make(ranks, "commrun");
+  if (!local.ok()) return std::move(local).status();
   Job job;
-  job.ranks_ = ranks;
+  job.local_ = std::move(*local);
   job.command_ = std::move(command);
-  detail::SocketAddress loopback;
-  detail::parse_numeric("127.0.0.1", 0, loopback);
-  Result<UniqueFd> listener = detail::listen_on(loopback, 4096);
-  if (!listener.ok()) return std::move(listener).status();
-  // Out of the way of the descriptors that a child rearranges.
-  job.listener_.reset(::fcntl(listener->get(), F_DUPFD_CLOEXEC, 10));
-  job.port_ = std::to_string(detail::local_address(job.listener_.get()).port());
-  for (std::string* text : {&job.id_, &job.secret_}) {
-    Result<std::string> drawn = random_hex(16);
-    if (!drawn.ok()) return std::move(drawn).status();
-    *text = std::move(*drawn);
-  }
   return job;
-}
-
-std::vector<std::string> Job::environment(int rank) const {
-  std::vector<std::string> out;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text(*entry);
-    const std::string_view name = text.substr(0, text.find('='));
-    const bool own = std::any_of(std::begin(kOwnVariables), std::end(kOwnVariables),
-                                 [&](const char* variable) { return name == variable; });
-    if (!own) out.emplace_back(text);
-  }
-  const std::string self = std::to_string(rank), size = std::to_string(ranks_);
-  out.push_back("RANK=" + self);
-  out.push_back("WORLD_SIZE=" + size);
-  out.push_back("LOCAL_RANK=" + self);
-  out.push_back("LOCAL_WORLD_SIZE=" + size);
-  out.push_back("MASTER_ADDR=127.0.0.1");
-  out.push_back("MASTER_PORT=" + port_);
-  out.push_back("COMM_JOB_ID=commrun-" + id_);
-  out.push_back("COMM_SECRET=" + secret_);
-  if (rank == 0) out.push_back("COMM_LISTEN_FD=" + std::to_string(listener_.get()));
-  return out;
 }
 
 Result<Child> Job::start(int rank) {
@@ -154,13 +73,14 @@ Result<Child> Job::start(int rank) {
   if (!make_pipe(child.out, out) || !make_pipe(child.err, err) || !make_pipe(report_read, report)) {
     return failed("make pipes", errno);
   }
-  std::vector<std::string> command = command_, variables = environment(rank);
-  const std::vector<char*> arguments = pointers(command), environment = pointers(variables);
+  std::vector<std::string> command = command_, variables = local_.environment(rank);
+  const std::vector<char*> arguments = detail::c_strings(command),
+                           environment = detail::c_strings(variables);
   const pid_t self = ::getpid();
   child.pid = ::fork();
   if (child.pid < 0) return failed("make a process", errno);
   if (child.pid == 0) {
-    become_rank(self, out.get(), err.get(), report.get(), rank == 0 ? listener_.get() : -1,
+    become_rank(self, out.get(), err.get(), report.get(), rank == 0 ? local_.listener() : -1,
                 arguments.data(), environment.data());
   }
   ::setpgid(child.pid, child.pid);  // Also here, so that the group exists before it is signalled.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/launch/local_job.h"
 #include "comm/rendezvous/unique_fd.h"
 #include "comm/result.h"
 
@@ -18,24 +19,18 @@ struct Child {
   detail::UniqueFd out, err;
 };
 
-/// What the ranks of a job have in common.
+/// A job whose ranks' output commrun reads.
 class Job {
  public:
-  /// Takes a free port of the loopback address and draws the job's id and secret.
   static Result<Job> make(int ranks, std::vector<std::string> command);
 
   Result<Child> start(int rank);
 
-  /// From now on the port is rank 0's alone: if that dies, others are refused instead of waiting.
-  void release_port() { listener_.reset(); }
+  void release_port() { local_.release_port(); }
 
  private:
-  std::vector<std::string> environment(int rank) const;
-
-  int ranks_ = 0;
+  detail::LocalJob local_;
   std::vector<std::string> command_;
-  detail::UniqueFd listener_;
-  std::string port_, id_, secret_;
 };
 
 /// A process that kills all groups it was told of if commrun vanishes: those that ranks started

@@ -14,7 +14,7 @@ installed fails the test.
 load("@local_cuda//:defs.bzl", "CUDA")
 load("@rules_cc//cc/common:cc_info.bzl", "CcInfo")
 
-def _in_runfiles(ctx, folder):
+def in_runfiles(ctx, folder):
     """Where an include folder of the build is when the test runs."""
     for root in [ctx.bin_dir.path, ctx.genfiles_dir.path]:
         if folder == root:
@@ -35,9 +35,9 @@ def _compiler_test_impl(ctx):
     includes = {"-I.": True}
     for context in contexts:
         for folder in depset(transitive = [context.includes, context.quote_includes]).to_list():
-            includes["-I" + _in_runfiles(ctx, folder)] = True
+            includes["-I" + in_runfiles(ctx, folder)] = True
         for folder in context.system_includes.to_list():
-            includes["-isystem" + _in_runfiles(ctx, folder)] = True
+            includes["-isystem" + in_runfiles(ctx, folder)] = True
     headers = [
         _as_included(header)
         for target in ctx.attr.hdrs

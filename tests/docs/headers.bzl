@@ -2,14 +2,7 @@
 own file, NAME.includes, has the include folders, one a line, as the test sees them."""
 
 load("@rules_cc//cc/common:cc_info.bzl", "CcInfo")
-
-def _in_runfiles(ctx, folder):
-    for root in [ctx.bin_dir.path, ctx.genfiles_dir.path]:
-        if folder == root:
-            return "."
-        if folder.startswith(root + "/"):
-            folder = folder[len(root) + 1:]
-    return "../" + folder[len("external/"):] if folder.startswith("external/") else folder
+load("//bazel:testing.bzl", "in_runfiles")
 
 def _cc_headers_impl(ctx):
     contexts = [dep[CcInfo].compilation_context for dep in ctx.attr.deps]
@@ -18,7 +11,7 @@ def _cc_headers_impl(ctx):
         for context in contexts
         for folders in [context.includes, context.quote_includes, context.system_includes]
     ])
-    includes = {_in_runfiles(ctx, folder): True for folder in folders.to_list()}
+    includes = {in_runfiles(ctx, folder): True for folder in folders.to_list()}
     listing = ctx.actions.declare_file(ctx.label.name + ".includes")
     ctx.actions.write(listing, "\n".join(includes.keys()) + "\n")
     headers = depset(transitive = [context.headers for context in contexts])

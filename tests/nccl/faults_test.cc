@@ -18,15 +18,12 @@ using comm::NcclMode;
 using comm::StatusCode;
 using comm::simulated::FaultAction;
 using comm::testing::DeviceBuffer;
+using comm::testing::has;
 using comm::testing::NoReports;
 using comm::testing::on_ranks;
 using comm::testing::run_nccl;
 using comm::testing::said;
 using std::chrono::milliseconds;
-
-bool has(const std::string& text, const char* part) {
-  return text.find(part) != std::string::npos;
-}
 
 void short_waits(NcclConfig& config) {
   config.collective_timeout = milliseconds(300);

@@ -18,14 +18,11 @@ using comm::Nccl;
 using comm::NcclConfig;
 using comm::simulated::FaultAction;
 using comm::testing::DeviceBuffer;
+using comm::testing::has;
 using comm::testing::NoReports;
 using comm::testing::run_nccl;
 using comm::testing::said;
 using std::chrono::milliseconds;
-
-bool has(const std::string& text, const char* part) {
-  return text.find(part) != std::string::npos;
-}
 
 /// What an engine has: a sum that can be told from comm's.
 void engine_add(const comm::simulated::Launch&, bf16* accumulator, const bf16* addend, int count) {

@@ -22,6 +22,10 @@
 
 namespace comm::testing {
 
+inline bool has(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
+
 /// Memory of the GPU that is current where it is made.
 template <class T>
 class DeviceBuffer {

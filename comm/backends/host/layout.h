@@ -71,6 +71,7 @@ struct alignas(2 * kLine) RankLines {
   alignas(2 * kLine) std::atomic<std::uint64_t> waiters;
   std::atomic<std::uint32_t> wake;  ///< The futex this rank sleeps on.
   std::atomic<RankState> state;
+  std::atomic<std::int32_t> core;  ///< 1 + where it last began a long wait; 0 before.
 
   double factors[2];  ///< Of a pre-multiplied sum, by parity.
 

@@ -188,10 +188,22 @@ Status Team::wait_regardless(Missing missing, std::int64_t timeout_ns, Operation
   return wait_slowly(missing, timeout_ns, operation, true);
 }
 
+bool Team::waits_for_own_core(std::uint64_t on) {
+  const int here = sched_getcpu() + 1;
+  if (own_->core.load(std::memory_order_relaxed) != here)
+    own_->core.store(here, std::memory_order_relaxed);
+  for (std::uint64_t rest = on; rest != 0; rest &= rest - 1) {
+    const int r = __builtin_ctzll(rest);
+    if (r != rank_ && lines_[r].core.load(std::memory_order_relaxed) == here) return true;
+  }
+  return false;
+}
+
 Status Team::wait_slowly(Missing missing, std::int64_t timeout_ns, Operation operation,
                          bool regardless) {
   const WaitPolicy& policy = world_->waiting;
-  for (int i = 0; i < policy.spins; ++i) {
+  const int spins = waits_for_own_core(missing()) ? policy.spins_on_shared_core : policy.spins;
+  for (int i = 0; i < spins; ++i) {
     if (missing() == 0) return {};
     if (!regardless && header_->poison.load(std::memory_order_relaxed) != Poison::none)
       return failure(operation);

@@ -140,6 +140,9 @@ class Team {
   Status lost_peer(std::uint64_t among, bool ask_rendezvous);
   Status departed(Missing missing, Operation operation);
   Status overdue(std::uint64_t missing, std::int64_t timeout_ns, Operation operation) const;
+  /// Whether one of those that are waited for was last seen on the core this rank runs on: it cannot
+  /// come before this rank gives way, whatever other cores are idle.
+  bool waits_for_own_core(std::uint64_t on);
   Status wait_slowly(Missing missing, std::int64_t timeout_ns, Operation operation,
                      bool regardless);
   void sleep(Missing missing, std::uint64_t on, std::int64_t nanoseconds, bool regardless);

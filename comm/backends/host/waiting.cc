@@ -50,7 +50,7 @@ WaitPolicy WaitPolicy::for_ranks_here(int ranks) {
   int count = ranks;
   if (sched_getaffinity(0, sizeof cores, &cores) == 0) count = CPU_COUNT(&cores);
   // Whoever is waited for needs this core.
-  if (ranks > count) policy.spins = 10;
+  if (ranks > count) policy.spins = policy.spins_on_shared_core;
   return policy;
 }
 

@@ -71,6 +71,10 @@ class Decorator : public detail::DecoratedCreation<Derived, B> {
   constexpr bool is_healthy() const { return inner_.is_healthy(); }
   constexpr Status abort(const ops::Abort& op) { return inner_.abort(op); }
 
+  // Optional capabilities, where `B` has them.
+  constexpr auto log_settings() const requires requires(const B& b) { b.log_settings(); }
+  { return inner_.log_settings(); }
+
   constexpr Status all_reduce(const ops::AllReduce& op) {
     return pass(op, [&] { return inner_.all_reduce(op); });
   }

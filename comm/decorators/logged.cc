@@ -1,38 +1,9 @@
 #include "comm/decorators/logged.h"
 
-#include <cstdarg>
-#include <cstdio>
-#include <cstring>
+#include "comm/log_line.h"
 
 namespace comm::detail {
 namespace {
-
-/// A line of bounded length that always ends in a newline.
-class Line {
- public:
-  [[gnu::format(printf, 2, 3)]] void add(const char* format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    const int wanted = std::vsnprintf(text_ + size_, kMost - size_, format, arguments);
-    va_end(arguments);
-    if (wanted > 0) size_ += static_cast<std::size_t>(wanted);
-    if (size_ >= kMost) size_ = kMost - 1;
-  }
-
-  /// A message of several lines would be several log lines.
-  const char* finish() {
-    for (std::size_t i = 0; i < size_; ++i) {
-      if (text_[i] == '\n' || text_[i] == '\r') text_[i] = ' ';
-    }
-    std::memcpy(text_ + size_, "\n", 2);
-    return text_;
-  }
-
- private:
-  static constexpr std::size_t kMost = 1024;
-  char text_[kMost + 2] = {};
-  std::size_t size_ = 0;
-};
 
 bool counts_bytes(Operation operation) {
   return operation == Operation::register_buffer || operation == Operation::symmetric_alloc;
@@ -51,12 +22,10 @@ bool has_stream(Operation operation) {
 void write_log_line(LogSink sink, const LogEntry& entry, StatusCode code,
                     const char* message) noexcept {
   const OperationInfo& info = entry.info;
-  Line line;
-  line.add("comm: rank=%d world=%d", entry.rank, entry.world_size);
-  if (entry.sequence != 0) {
-    line.add(" epoch=%llu seq=%llu", static_cast<unsigned long long>(entry.epoch),
-             static_cast<unsigned long long>(entry.sequence));
-  }
+  LogSource source{entry.rank, entry.world_size};
+  if (entry.sequence != 0) source.epoch = entry.epoch;
+  LogLine line(source);
+  if (entry.sequence != 0) line.add(" seq=%llu", static_cast<unsigned long long>(entry.sequence));
   line.add(" op=%s", to_string(info.operation));
   if (moves_elements(info.operation)) {
     line.add(" type=%s count=%zu bytes=%zu", to_string(info.type), info.count,

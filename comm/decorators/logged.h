@@ -1,7 +1,8 @@
 #pragma once
 
-/// `Logged<B>` writes one line for each operation that is submitted to `B`, when COMM_DIAGNOSTICS=1
-/// was in the environment when it was made, or when it was made with a sink:
+/// `Logged<B>` writes one line for each operation that is submitted to `B`, when the level of
+/// `operations` was `trace` when it was made (COMM_DIAGNOSTICS=1 in the environment, COMM_LOG, or the
+/// backend's `Config`), or when it was made with a sink:
 ///
 ///     comm: rank=1 world=4 epoch=0 seq=7 op=all_reduce type=bf16 count=4096 bytes=8192 reduce=sum
 ///         stream=own result=ok                                                  (all in one line)
@@ -54,23 +55,27 @@ constexpr LogEntry log_entry(const Op& op, int rank, int world_size) {
 
 class LogState {
  public:
-  LogState() : is_on_(diagnostics_are_on()) {}
-  explicit LogState(LogSink sink) : sink_(sink), is_on_(true) {}
+  template <class B>
+  static LogState of(const B& backend) {
+    const LogSettings settings = log_settings_of(backend);
+    LogState state(settings.sink);
+    state.is_on_ = settings.levels.is_on(LogPart::operations, LogLevel::trace);
+    state.is_given_ = false;
+    return state;
+  }
+  explicit LogState(LogSink sink) : sink_(sink) {}
 
   bool is_on() const { return is_on_; }
+  /// Whether the sink is the engine's rather than the backend's, which ends with the backend.
+  bool is_given() const { return is_given_; }
   LogSink sink() const { return sink_; }
   std::uint64_t next() { return ++sequence_; }
-  /// The same settings, counting from the start.
-  LogState fresh() const {
-    LogState copy(*this);
-    copy.sequence_ = 0;
-    return copy;
-  }
 
  private:
   LogSink sink_;
   std::uint64_t sequence_ = 0;
-  bool is_on_;
+  bool is_on_ = true;
+  bool is_given_ = true;
 };
 
 /// Stands for the state where nothing is logged. One type for each `B`: two objects of one type would
@@ -79,7 +84,7 @@ template <class B>
 struct NoLogState {
   constexpr NoLogState() = default;
   constexpr explicit NoLogState(LogSink) {}
-  constexpr NoLogState fresh() const { return {}; }
+  static constexpr NoLogState of(const B&) { return {}; }
 };
 
 }  // namespace detail
@@ -89,9 +94,10 @@ class Logged : public Decorator<Logged<B>, B> {
   using Base = Decorator<Logged, B>;
 
  public:
-  /// On if COMM_DIAGNOSTICS=1, to stderr.
-  constexpr explicit Logged(B inner) : Base(std::move(inner)) {}
-  /// On, to `sink`.
+  /// As the backend's log settings say, or else the environment; to where the backend logs.
+  constexpr explicit Logged(B inner)
+      : Base(std::move(inner)), state_(State::of(std::as_const(*this).inner())) {}
+  /// On, to `sink`, which outlives this.
   constexpr Logged(B inner, LogSink sink) : Base(std::move(inner)), state_(sink) {}
 
   template <class Op, class Next>
@@ -118,12 +124,16 @@ class Logged : public Decorator<Logged<B>, B> {
     return outcome;
   }
 
-  constexpr Logged wrap(B inner) const { return Logged(std::move(inner), state_.fresh()); }
+  /// What was split off logs to the same place, counting from 1.
+  constexpr Logged wrap(B inner) const {
+    if constexpr (B::moves_data) {
+      if (state_.is_given()) return Logged(std::move(inner), state_.sink());
+    }
+    return Logged(std::move(inner));
+  }
 
  private:
   using State = std::conditional_t<B::moves_data, detail::LogState, detail::NoLogState<B>>;
-
-  constexpr Logged(B inner, State state) : Base(std::move(inner)), state_(state) {}
 
   [[no_unique_address]] State state_;
 };

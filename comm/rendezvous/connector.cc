@@ -56,7 +56,7 @@ Status to_status(const Failed& failed) {
   return make_error(StatusCode::timeout, 0, "rendezvous: not all ranks came in time: %s", text);
 }
 
-Connector::Connector(const LaunchConfig& launch, Hello hello, std::shared_ptr<Log> log)
+Connector::Connector(const LaunchConfig& launch, Hello hello, std::shared_ptr<Logger> log)
     : launch_(launch), hello_(std::move(hello)), log_(std::move(log)) {
   fill_random(hello_.instance);
   next_word_ = Deadline::in(word_pause_);
@@ -76,8 +76,8 @@ Connector::Step Connector::retry(std::string situation) {
 void Connector::say_situation() {
   if (!next_word_.passed()) return;
   const auto waited = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - began_);
-  log_->say("still waiting after %lld s: %s", static_cast<long long>(waited.count()),
-            situation_.c_str());
+  log_->say(LogLevel::warn, "still waiting after %lld s: %s",
+            static_cast<long long>(waited.count()), situation_.c_str());
   word_pause_ = std::min(word_pause_ * 2, Milliseconds(60'000));
   next_word_ = Deadline::in(word_pause_);
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "comm/launch/launch_config.h"
+#include "comm/logger.h"
 #include "comm/rendezvous/address.h"
 #include "comm/rendezvous/deadline.h"
 #include "comm/rendezvous/frames.h"
@@ -28,7 +29,7 @@ struct Joined {
 
 class Connector {
  public:
-  Connector(const LaunchConfig& launch, Hello hello, std::shared_ptr<Log> log);
+  Connector(const LaunchConfig& launch, Hello hello, std::shared_ptr<Logger> log);
 
   /// For ranks other than 0.
   Result<Joined> join(Deadline deadline);
@@ -60,7 +61,7 @@ class Connector {
 
   const LaunchConfig& launch_;
   Hello hello_;
-  std::shared_ptr<Log> log_;
+  std::shared_ptr<Logger> log_;
   std::string situation_ = "rank 0 was not found";
   Status failure_;
   std::uint64_t epoch_hint_ = 0;

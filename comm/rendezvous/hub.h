@@ -18,6 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "comm/logger.h"
 #include "comm/rendezvous/admission.h"
 #include "comm/rendezvous/connection.h"
 #include "comm/rendezvous/exchanges.h"
@@ -42,7 +43,7 @@ class Hub {
  public:
   /// `local` is the service's end of the socket pair.
   static Result<std::unique_ptr<Hub>> start(HubConfig config, std::shared_ptr<Listener> listener,
-                                            UniqueFd local, std::shared_ptr<Log> log);
+                                            UniqueFd local, std::shared_ptr<Logger> log);
   Hub(const Hub&) = delete;
   Hub& operator=(const Hub&) = delete;
 
@@ -53,7 +54,7 @@ class Hub {
   using State = Connection::State;
   enum class Phase { idle, forming, running };
 
-  Hub(HubConfig config, std::shared_ptr<Listener> listener, std::shared_ptr<Log> log);
+  Hub(HubConfig config, std::shared_ptr<Listener> listener, std::shared_ptr<Logger> log);
   Status prepare(UniqueFd local);
 
   // The loop: hub_loop.cc.
@@ -104,7 +105,7 @@ class Hub {
 
   const HubConfig config_;
   const std::shared_ptr<Listener> listener_;
-  const std::shared_ptr<Log> log_;
+  const std::shared_ptr<Logger> log_;
   const ProcessId self_;
   UniqueFd epoll_;
 

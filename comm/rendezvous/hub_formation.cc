@@ -125,8 +125,8 @@ void Hub::send_verdict(Connection& c, Reason reason, const std::string& text) {
 void Hub::refuse(Connection& c, const Refusal& refusal) {
   send_verdict(c, refusal.reason, refusal.text);
   set_state(c, State::closing);
-  log_->say_limited("turned away %s (%s): %s", c.peer.c_str(), to_string(refusal.reason),
-                    refusal.text.c_str());
+  log_->say_limited(LogLevel::warn, "turned away %s (%s): %s", c.peer.c_str(),
+                    to_string(refusal.reason), refusal.text.c_str());
   last_refusal_ = refusal.text;
   if (refusal.by_member() && phase_ == Phase::forming) note_offence(refusal);
 }
@@ -177,7 +177,7 @@ void Hub::fail_formation(FailureKind kind, const std::string& text) {
   phase_ = Phase::idle;
   forming_deadline_ = offence_deadline_ = progress_due_ = Deadline::never();
   const auto frame = std::make_shared<const ByteVector>(Failed{kind, 0, text}.encode());
-  log_->say("the ranks cannot start: %s", text.c_str());
+  log_->say(LogLevel::error, "the ranks cannot start: %s", text.c_str());
   broadcast(frame);
   for (Slot& slot : slots_) {
     if (slot.kind == Slot::joined && !slot.connection->is_local()) {

@@ -35,7 +35,7 @@ std::size_t stranger_limit(std::uint32_t world_size) {
 
 }  // namespace
 
-Hub::Hub(HubConfig config, std::shared_ptr<Listener> listener, std::shared_ptr<Log> log)
+Hub::Hub(HubConfig config, std::shared_ptr<Listener> listener, std::shared_ptr<Logger> log)
     : config_(std::move(config)),
       listener_(std::move(listener)),
       log_(std::move(log)),
@@ -49,7 +49,7 @@ Hub::Hub(HubConfig config, std::shared_ptr<Listener> listener, std::shared_ptr<L
       }) {}
 
 Result<std::unique_ptr<Hub>> Hub::start(HubConfig config, std::shared_ptr<Listener> listener,
-                                        UniqueFd local, std::shared_ptr<Log> log) {
+                                        UniqueFd local, std::shared_ptr<Logger> log) {
   std::unique_ptr<Hub> hub(new Hub(std::move(config), std::move(listener), std::move(log)));
   if (Status s = hub->prepare(std::move(local)); !s.ok()) return s;
 
@@ -137,7 +137,7 @@ void Hub::accept_some() {
     const int e = errno;
     if (e == EAGAIN || e == EWOULDBLOCK) return;
     if (e == EMFILE || e == ENFILE || e == ENOBUFS || e == ENOMEM) {
-      log_->say_limited("cannot accept a connection: %s", error_text(e).c_str());
+      log_->say_limited(LogLevel::warn, "cannot accept a connection: %s", error_text(e).c_str());
       if (evict_oldest_stranger("descriptors are short")) continue;
       // The waiting connection would wake the loop without end; look again in a moment.
       ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_->fd(), nullptr);
@@ -152,7 +152,7 @@ void Hub::accept_some() {
 void Hub::admit_socket(UniqueFd fd) {
   const SocketAddress peer = peer_address(fd.get());
   if (!peer_is_trusted_user(fd.get())) {
-    log_->say_limited("turned away a process of another user");
+    log_->say_limited(LogLevel::warn, "turned away a process of another user");
     return;
   }
   if (stranger_count_ >= max_strangers_) evict_oldest_stranger("too many at once");
@@ -180,7 +180,7 @@ bool Hub::evict_oldest_stranger(const char* why) {
     if (found == connections_.end()) continue;
     Connection& c = *found->second;
     if (c.state != State::handshaking && c.state != State::closing) continue;
-    log_->say_limited("dropped %s in its handshake: %s", c.peer.c_str(), why);
+    log_->say_limited(LogLevel::warn, "dropped %s in its handshake: %s", c.peer.c_str(), why);
     --stranger_count_;
     connections_.erase(found);
     return true;

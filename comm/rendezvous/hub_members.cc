@@ -74,7 +74,7 @@ void Hub::lose(Connection& c, const std::string& how) {
   const std::uint32_t rank = c.hello.rank;
   switch (was) {
     case State::handshaking:
-      log_->say_limited("turned away %s: %s", c.peer.c_str(), how.c_str());
+      log_->say_limited(LogLevel::warn, "turned away %s: %s", c.peer.c_str(), how.c_str());
       return;
     case State::parked:
       if (const auto found = parked_.find(rank); found != parked_.end() && found->second == &c) {
@@ -90,8 +90,8 @@ void Hub::lose(Connection& c, const std::string& how) {
   if (phase_ == Phase::forming) {
     // Its launcher may start it again; until the deadline its place stays open.
     slots_[rank] = {};
-    log_->say_limited("%s is gone before all had joined: %s", describe(c.hello).c_str(),
-                      how.c_str());
+    log_->say_limited(LogLevel::warn, "%s is gone before all had joined: %s",
+                      describe(c.hello).c_str(), how.c_str());
     forming_deadline_ = connections_.at(0)->deadline;
     for (const Slot& slot : slots_) {
       if (slot.kind == Slot::joined) {
@@ -110,7 +110,7 @@ void Hub::lose(Connection& c, const std::string& how) {
 void Hub::fail(FailureKind kind, std::uint32_t rank, const std::string& text) {
   if (failed_) return;  // The first cause is the one to know.
   failed_ = true;
-  if (kind == FailureKind::lost) log_->say("%s", text.c_str());
+  if (kind == FailureKind::lost) log_->say(LogLevel::error, "%s", text.c_str());
   broadcast(std::make_shared<const ByteVector>(Failed{kind, rank, text}.encode()));
 }
 

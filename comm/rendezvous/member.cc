@@ -24,7 +24,10 @@ Status check_text(const char* what, const std::string& text) {
 
 Member::Member(RendezvousConfig config)
     : config_(std::move(config)),
-      log_(std::make_shared<Log>(config_.log, config_.launch.rank)),
+      log_(std::make_shared<Logger>(
+          config_.log,
+          levels_or_environment(config_.log_levels ? &*config_.log_levels : nullptr, config_.log),
+          LogPart::rendezvous, config_.launch.rank, config_.launch.world_size)),
       self_(current_process()),
       down_(make_error(StatusCode::rendezvous, 0, "rendezvous: rank %d has not joined",
                        config_.launch.rank)) {}
@@ -135,6 +138,7 @@ Status Member::enter_epoch(std::uint64_t epoch, Deadline deadline) {
   down_ = Status();
   epoch_ = joined.start.epoch;
   session_ = joined.start.session;
+  log_->set_epoch(epoch_);
   channel_ = std::make_shared<Channel>(rank(), world_size(), self_, std::move(joined));
   return {};
 }

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 
+#include "comm/logger.h"
 #include "comm/rendezvous/channel.h"
 #include "comm/rendezvous/hub.h"
 #include "comm/rendezvous/listener.h"
@@ -46,7 +47,7 @@ class Member {
   bool alone() const { return world_size() == 1; }
 
   const RendezvousConfig config_;
-  const std::shared_ptr<Log> log_;
+  const std::shared_ptr<Logger> log_;
   const ProcessId self_;
   std::shared_ptr<Listener> listener_;
   std::unique_ptr<PublishedAddress> published_;

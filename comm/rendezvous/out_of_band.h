@@ -26,12 +26,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "comm/launch/launch_config.h"
+#include "comm/log.h"
 #include "comm/result.h"
 #include "comm/status.h"
 
@@ -50,6 +52,7 @@ struct RendezvousConfig {
 
   /// Receives one line at a time, possibly from the service thread; stderr where empty.
   std::function<void(std::string_view)> log;
+  std::optional<LogLevels> log_levels;  ///< None: as COMM_LOG says.
 };
 
 class OutOfBand {

@@ -29,9 +29,9 @@ bool is_own(const SocketAddress& address) {
 }
 
 Result<std::shared_ptr<Listener>> listen_everywhere(std::uint16_t port, const std::string& why,
-                                                    Log& log) {
-  log.say("listening on all addresses, port %u, since %s; COMM_BIND chooses one", port,
-          why.c_str());
+                                                    Logger& log) {
+  log.say(LogLevel::warn, "listening on all addresses, port %u, since %s; COMM_BIND chooses one",
+          port, why.c_str());
   // Takes IPv4 as well; where the kernel has no IPv6, IPv4 alone.
   Result<UniqueFd> fd = listen_on(wildcard_address(AF_INET6, port), 4096);
   if (!fd.ok() && fd.status().native_code() == EAFNOSUPPORT) {
@@ -41,7 +41,8 @@ Result<std::shared_ptr<Listener>> listen_everywhere(std::uint16_t port, const st
   return wrap(std::move(*fd));
 }
 
-Result<std::shared_ptr<Listener>> choose(const LaunchConfig& launch, Deadline deadline, Log& log) {
+Result<std::shared_ptr<Listener>> choose(const LaunchConfig& launch, Deadline deadline,
+                                         Logger& log) {
   if (launch.listener != nullptr) return launch.listener;
   if (launch.listen_fd >= 0) return Listener::adopt(launch.listen_fd);
   const std::uint16_t port = launch.rendezvous_file.empty() ? launch.root_port : std::uint16_t{0};
@@ -86,14 +87,14 @@ Result<std::shared_ptr<Listener>> choose(const LaunchConfig& launch, Deadline de
 }  // namespace
 
 Result<std::shared_ptr<Listener>> open_root_listener(const LaunchConfig& launch, Deadline deadline,
-                                                     Log& log) {
+                                                     Logger& log) {
   Result<std::shared_ptr<Listener>> listener = choose(launch, deadline, log);
   if (!listener.ok()) return listener;
   if (launch.secret.empty() && !local_address((*listener)->fd()).is_loopback()) {
-    log.say(
-        "listening on %s port %u without a secret: whoever reaches it can join; set "
-        "COMM_SECRET or COMM_SECRET_FILE",
-        (*listener)->address().c_str(), (*listener)->port());
+    log.say(LogLevel::warn,
+            "listening on %s port %u without a secret: whoever reaches it can join; set "
+            "COMM_SECRET or COMM_SECRET_FILE",
+            (*listener)->address().c_str(), (*listener)->port());
   }
   return listener;
 }

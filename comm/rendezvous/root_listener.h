@@ -11,15 +11,15 @@
 #include <vector>
 
 #include "comm/launch/launch_config.h"
+#include "comm/logger.h"
 #include "comm/rendezvous/deadline.h"
 #include "comm/rendezvous/listener.h"
-#include "comm/rendezvous/log.h"
 #include "comm/result.h"
 
 namespace comm::detail {
 
 Result<std::shared_ptr<Listener>> open_root_listener(const LaunchConfig& launch, Deadline deadline,
-                                                     Log& log);
+                                                     Logger& log);
 
 /// A file of lines "host port", one for each address that rank 0 can be reached at; it appears
 /// whole or not at all, and is taken away with this object unless somebody has replaced it.

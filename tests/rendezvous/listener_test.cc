@@ -194,7 +194,7 @@ TEST_CASE(
     "FAULTS 12: a job on several hosts does not listen on loopback, whatever its name means") {
   const Watchdog watchdog("127.0.1.1");
   LogLines lines;
-  detail::Log log(lines.sink(), 0);
+  detail::Logger log(lines.sink(), LogLevels(), comm::LogPart::rendezvous, 0, 2);
   LaunchConfig launch;
   launch.world_size = 2;
   launch.local_world_size = 1;
@@ -224,7 +224,7 @@ TEST_CASE(
 
 TEST_CASE("FAULTS 12: what a file publishes for several hosts is no loopback address") {
   LogLines lines;
-  detail::Log log(lines.sink(), 0);
+  detail::Logger log(lines.sink(), LogLevels(), comm::LogPart::rendezvous, 0, 2);
   LaunchConfig launch;
   launch.world_size = 2;
   launch.rendezvous_file = scratch_path();

@@ -31,6 +31,9 @@ struct HubConfig {
   Expectation expected;
   Hello local;  ///< Rank 0's own.
   std::uint64_t epoch = 0;
+  /// Rank 0 joins whichever epoch forms: it may have been started again, and the others, which know
+  /// the epoch, ask for the one that comes next.
+  bool takes_epoch_of_others = false;
   Deadline deadline = Deadline::never();  ///< For the first epoch to form.
   Milliseconds handshake_timeout{5000};
   Milliseconds peer_timeout{30000};
@@ -72,9 +75,18 @@ class Hub {
   void run_timers();
   bool watch(int fd, std::uint64_t token, std::uint32_t events);
 
+  struct Slot {
+    enum Kind { empty, joined, lost, departed } kind = empty;
+    Connection* connection = nullptr;
+  };
+
   // Who may join, and when all have: hub_formation.cc.
   void on_hello(Connection& c, const Frame& frame);
   Refusal place_in_roster(Connection& c);
+  bool takes_epoch_of(const Hello& hello);
+  bool may_take_epoch() const;
+  void expel(Slot& slot, const std::string& why);
+  void find_forming_deadline();
   bool is_still_there(Connection& c);
   void admit(Connection& c);
   void refuse(Connection& c, const Refusal& refusal);
@@ -98,11 +110,6 @@ class Hub {
   void close_gracefully(Connection& c);
   void close_all();
 
-  struct Slot {
-    enum Kind { empty, joined, lost, departed } kind = empty;
-    Connection* connection = nullptr;
-  };
-
   const HubConfig config_;
   const std::shared_ptr<Listener> listener_;
   const std::shared_ptr<Logger> log_;
@@ -119,6 +126,7 @@ class Hub {
   bool accept_paused_ = false;
 
   Phase phase_ = Phase::idle;
+  bool has_started_ = false;      ///< Some epoch has.
   std::uint64_t epoch_next_ = 0;  ///< The epoch that forms now, or will next.
   std::vector<Slot> slots_;
   std::uint32_t joined_ = 0;

@@ -40,7 +40,7 @@ void Hub::on_hello(Connection& c, const Frame& frame) {
 // Admits or parks the connection, or says why it can be neither.
 Refusal Hub::place_in_roster(Connection& c) {
   const Hello& hello = c.hello;
-  if (hello.epoch != kAnyEpoch && hello.epoch != epoch_next_) {
+  if (hello.epoch != kAnyEpoch && hello.epoch != epoch_next_ && !takes_epoch_of(hello)) {
     return {Reason::stale_epoch,
             format("%s asks for epoch %llu; %s epoch %llu", describe(hello).c_str(),
                    static_cast<unsigned long long>(hello.epoch),
@@ -57,8 +57,20 @@ Refusal Hub::place_in_roster(Connection& c) {
   const Slot& slot = slots_[hello.rank];
   if (phase_ == Phase::forming) {
     if (slot.kind == Slot::joined && is_still_there(*slot.connection)) {
-      if (slot.connection->hello.instance != hello.instance) return duplicate_of(*slot.connection);
-      lose(*slot.connection, "it connected anew");
+      const bool is_new = slot.connection->hello.instance != hello.instance;
+      const bool asks = hello.epoch != kAnyEpoch;
+      const bool other_asks = slot.connection->hello.epoch != kAnyEpoch;
+      if (is_new && (!may_take_epoch() || asks == other_asks))
+        return duplicate_of(*slot.connection);
+      // When a whole job is started again, the process that knows of an epoch is of the job before.
+      if (is_new && asks)
+        return {Reason::stale_epoch,
+                format("%s asks for epoch %llu; a new process has its place",
+                       describe(hello).c_str(), static_cast<unsigned long long>(hello.epoch))};
+      if (is_new)
+        expel(slots_[hello.rank], "a new process has its place");
+      else
+        lose(*slot.connection, "it connected anew");
     }
     send_verdict(c, Reason::none, "");
     admit(c);
@@ -82,6 +94,47 @@ Refusal Hub::place_in_roster(Connection& c) {
   c.deadline = deadline_of(hello);
   parked_[hello.rank] = &c;
   return {};
+}
+
+// A rank 0 that was started again has lost count; those that were there before have not. Whoever asks
+// for less than another is left over from an epoch before that one.
+bool Hub::takes_epoch_of(const Hello& hello) {
+  if (!may_take_epoch() || hello.rank == 0 || hello.epoch < epoch_next_) return false;
+  for (Slot& slot : slots_) {
+    if (slot.kind != Slot::joined || slot.connection->is_local()) continue;
+    if (slot.connection->hello.epoch == kAnyEpoch) continue;
+    expel(slot, format("rank %u knows of epoch %llu", hello.rank,
+                       static_cast<unsigned long long>(hello.epoch)));
+  }
+  epoch_next_ = hello.epoch;
+  return true;
+}
+
+bool Hub::may_take_epoch() const {
+  return config_.takes_epoch_of_others && !has_started_ && phase_ == Phase::forming;
+}
+
+void Hub::expel(Slot& slot, const std::string& why) {
+  Connection& c = *slot.connection;
+  const std::string text =
+      format("%s is left over from before epoch %llu: %s", describe(c.hello).c_str(),
+             static_cast<unsigned long long>(c.hello.epoch), why.c_str());
+  log_->say_limited(LogLevel::warn, "turned away %s (%s): %s", c.peer.c_str(),
+                    to_string(Reason::stale_epoch), text.c_str());
+  slot = {};
+  --joined_;
+  c.send(Failed{FailureKind::not_formed, 0, text}.encode());
+  close_gracefully(c);
+  find_forming_deadline();
+}
+
+void Hub::find_forming_deadline() {
+  forming_deadline_ = connections_.at(0)->deadline;
+  for (const Slot& slot : slots_) {
+    if (slot.kind == Slot::joined) {
+      forming_deadline_ = forming_deadline_.earlier(slot.connection->deadline);
+    }
+  }
 }
 
 // The end of a rank's connection may be in the kernel already when its next one speaks.
@@ -164,6 +217,7 @@ void Hub::begin_forming(std::uint64_t epoch, Deadline deadline) {
 void Hub::start_if_complete() {
   if (phase_ != Phase::forming || joined_ != slots_.size()) return;
   phase_ = Phase::running;
+  has_started_ = true;
   forming_deadline_ = offence_deadline_ = progress_due_ = Deadline::never();
   offence_.clear();
   Start start;

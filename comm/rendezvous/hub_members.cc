@@ -92,12 +92,7 @@ void Hub::lose(Connection& c, const std::string& how) {
     slots_[rank] = {};
     log_->say_limited(LogLevel::warn, "%s is gone before all had joined: %s",
                       describe(c.hello).c_str(), how.c_str());
-    forming_deadline_ = connections_.at(0)->deadline;
-    for (const Slot& slot : slots_) {
-      if (slot.kind == Slot::joined) {
-        forming_deadline_ = forming_deadline_.earlier(slot.connection->deadline);
-      }
-    }
+    find_forming_deadline();
     progress_due_ = progress_due_.earlier(Deadline::in(Milliseconds(500)));
     return;
   }

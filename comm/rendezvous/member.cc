@@ -83,6 +83,7 @@ Status Member::start_service(std::uint64_t epoch, Deadline deadline) {
                   config_.fingerprint};
   hub.local = hello(epoch);
   hub.epoch = epoch;
+  hub.takes_epoch_of_others = launch.epoch == LaunchConfig::kAnyEpoch;
   hub.deadline = deadline;
   hub.handshake_timeout = launch.handshake_timeout;
   hub.peer_timeout = launch.peer_timeout;
@@ -176,6 +177,20 @@ Result<ByteVector> Member::exchange(ExchangeKind kind, int root, ByteSpan payloa
   }
   const std::shared_ptr<Channel> channel = this->channel();
   if (channel != nullptr) return channel->exchange(kind, root, payload, timeout);
+  const std::lock_guard lock(mutex_);
+  return down_.copy();
+}
+
+Result<ByteVector> Member::gather_among(const OutOfBand::Among& ranks, ByteSpan payload,
+                                        Milliseconds timeout) {
+  if (ranks.rank < 0 || ranks.rank >= ranks.size || ranks.size > world_size()) {
+    return make_error(StatusCode::invalid_argument, 0,
+                      "exchange among %d of %d ranks: rank %d is none of them", ranks.size,
+                      world_size(), ranks.rank);
+  }
+  if (ranks.size == 1) return ByteVector(payload.begin(), payload.end());
+  const std::shared_ptr<Channel> channel = this->channel();
+  if (channel != nullptr) return channel->gather_among(ranks, payload, timeout);
   const std::lock_guard lock(mutex_);
   return down_.copy();
 }

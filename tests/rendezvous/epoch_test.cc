@@ -127,6 +127,57 @@ TEST_CASE("FAULTS 35: one rank that rejoins alone fails by its deadline, whichev
   }
 }
 
+TEST_CASE("rejoin: a rank 0 that was started again is told the epoch by those that were there") {
+  const Watchdog watchdog("restarted rank 0");
+  Job job(3);
+  std::atomic<bool> gone{false};
+  job.run([&](int rank) {
+    auto channel = OutOfBand::join(job.config(rank));
+    REQUIRE(channel.ok());
+    for (std::uint64_t epoch = 1; epoch <= 2; ++epoch) {
+      REQUIRE((*channel)->barrier(seconds(20)).ok());
+      if (rank != 0 || epoch == 1) {
+        const Status status = (*channel)->rejoin(seconds(20));
+        REQUIRE_MESSAGE(status.ok(), status.message());
+        CHECK((*channel)->epoch() == epoch);
+        continue;
+      }
+      channel->reset();
+      auto again = OutOfBand::join(job.config(0));
+      REQUIRE_MESSAGE(again.ok(), again.message());
+      CHECK((*again)->epoch() == 2);
+      CHECK((*again)->barrier(seconds(20)).ok());
+      return;
+    }
+    CHECK((*channel)->barrier(seconds(20)).ok());
+  });
+}
+
+TEST_CASE("FAULTS 34: when all start again, what is left of the job before takes nobody's place") {
+  const Watchdog watchdog("left over");
+  Job job(3);
+  std::unique_ptr<OutOfBand> left_over;
+  job.run([&](int rank) {
+    auto channel = OutOfBand::join(job.config(rank));
+    REQUIRE(channel.ok());
+    if (rank == 1) left_over = std::move(*channel);
+  });
+  std::atomic<bool> told{false};
+  std::thread straggler([&] {
+    const Status status = left_over->rejoin(seconds(20));
+    CHECK(status.code() == StatusCode::rendezvous);
+    CHECK_MESSAGE(has(status.message(), "a new process has its place"), status.message());
+    told = true;
+  });
+  job.run([&](int rank) {
+    while (rank == 2 && !told) std::this_thread::yield();
+    auto channel = OutOfBand::join(job.config(rank));
+    REQUIRE_MESSAGE(channel.ok(), channel.message());
+    CHECK((*channel)->barrier(seconds(20)).ok());
+  });
+  straggler.join();
+}
+
 TEST_CASE("FAULTS 34: a straggler of an epoch that has passed is turned away as stale") {
   const Watchdog watchdog("straggler");
   Job job(2);

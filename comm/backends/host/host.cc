@@ -217,13 +217,16 @@ Status Host::attempt_reconnect(const ops::AttemptReconnect&) {
   const std::shared_ptr<host::Team> seen = state_->shared_team();
   if (!seen->world().fork_guard.is_original()) return seen->refusal(Operation::attempt_reconnect);
   const std::lock_guard<std::mutex> lock(state_->reconnecting);
-  // Another thread may have done it meanwhile; a healthy communicator needs nothing.
-  if (state_->shared_team() != seen || seen->is_healthy()) return {};
   if (state_->is_divided)
     return make_error(StatusCode::unsupported, 0,
                       "attempt_reconnect on rank %d of %d: this communicator was made by split or "
                       "shrink; reconnect the one it was made of, and divide it again",
                       rank_, world_size_);
+  // Another thread may have done it: meanwhile, or before this one came with the same failure. A
+  // rank that knows of no failure takes part all the same: others may be waiting for it.
+  const std::shared_ptr<host::Team> now = state_->shared_team();
+  const bool was_repaired = state_->told->take_earlier_than(now->world().epoch);
+  if (now != seen || (was_repaired && now->is_healthy())) return {};
   Status kept = state_->symmetric.retire(*seen);
   if (!kept.ok()) return kept;
   Result<std::unique_ptr<host::Team>> team = host::restart(state_->config, *seen);

@@ -22,6 +22,7 @@ struct State {
   Group group;
 
   std::mutex reconnecting;  ///< One thread at a time rebuilds the communicator.
+  const std::shared_ptr<const Told> told = std::make_shared<Told>();
 
   // Any thread may ask for health while another one reconnects.
   mutable std::mutex guard;
@@ -32,6 +33,7 @@ struct State {
     return owned_team;
   }
   void set_team(std::shared_ptr<Team> next) {
+    if (!is_divided) next->set_told(told);
     team = next.get();
     const std::lock_guard<std::mutex> lock(guard);
     owned_team.swap(next);

@@ -86,7 +86,12 @@ Status Team::fail(Operation operation, const Status& cause) {
   return failure(operation);
 }
 
+void Team::tell_thread() const {
+  if (told_ != nullptr) told_->remember(world_->epoch);
+}
+
 Status Team::failure(Operation operation) {
+  tell_thread();
   was_told_.store(true, std::memory_order_relaxed);
   // Whoever writes the cause is a few instructions from the end of it, or died there.
   for (int i = 0; i < 1000 && header_->poison.load(std::memory_order_acquire) != Poison::set; ++i)
@@ -117,10 +122,12 @@ Status Team::refusal(Operation operation) {
 }
 
 bool Team::is_healthy() {
-  if (!is_usable()) return false;
-  Status lost = lost_peer(~std::uint64_t{0}, true);
-  if (lost.ok()) return true;
-  publish(lost);
+  if (is_usable()) {
+    Status lost = lost_peer(~std::uint64_t{0}, true);
+    if (lost.ok()) return true;
+    publish(lost);
+  }
+  tell_thread();
   return false;
 }
 

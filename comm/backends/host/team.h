@@ -10,10 +10,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "comm/backends/host/layout.h"
 #include "comm/backends/host/world.h"
+#include "comm/health/told.h"
 #include "comm/operations.h"
 #include "comm/result.h"
 
@@ -122,6 +124,9 @@ class Team {
   /// The first half of that: for whoever has no operation that could return the error.
   [[gnu::cold]] void publish(const Status& cause);
 
+  /// Whoever is told of a failure of this team is entered there; before others know the team.
+  void set_told(std::shared_ptr<const Told> told) { told_ = std::move(told); }
+
   /// Rank `rank` for people: also its rank in the world, where that differs.
   struct Name {
     char text[48];
@@ -136,6 +141,7 @@ class Team {
   }
   [[gnu::cold]] void wake_waiters();
   void wake_all();
+  void tell_thread() const;
   Status failure(Operation operation);
   Status lost_peer(std::uint64_t among, bool ask_rendezvous);
   Status departed(Missing missing, Operation operation);
@@ -163,6 +169,7 @@ class Team {
   std::vector<int> members_;
   Mapping mapping_;
   std::uint64_t offset_ = 0;
+  std::shared_ptr<const Told> told_;   ///< None on a part, which cannot reconnect.
   std::atomic<bool> was_told_{false};  ///< Some operation of this rank has returned the cause.
 };
 

@@ -88,7 +88,18 @@ Status join(State& state) {
   return {};
 }
 
-/// Two ranks on one GPU would only fail inside NCCL, in other words on each rank.
+Status bring_up(State& state, const Deadline& deadline) {
+  Status done = check_places(state, deadline);
+  if (done.ok()) done = state.connect(deadline);
+  if (done.ok()) done = state.allocate();
+  if (done.ok()) done = state.start_watchdog();
+  if (done.ok()) done = state.warm_up(deadline);
+  if (done.ok()) done = state.channel->barrier(deadline.remaining());
+  return done;
+}
+
+}  // namespace
+
 Status check_places(State& state, const Deadline& deadline) {
   Place mine{};
   name_host(mine.host, sizeof mine.host);
@@ -124,18 +135,6 @@ Status check_places(State& state, const Deadline& deadline) {
   }
   return {};
 }
-
-Status bring_up(State& state, const Deadline& deadline) {
-  Status done = check_places(state, deadline);
-  if (done.ok()) done = state.connect(deadline);
-  if (done.ok()) done = state.allocate();
-  if (done.ok()) done = state.start_watchdog();
-  if (done.ok()) done = state.warm_up(deadline);
-  if (done.ok()) done = state.channel->barrier(deadline.remaining());
-  return done;
-}
-
-}  // namespace
 
 void State::plan_detours() {
   std::size_t bytes = 0;

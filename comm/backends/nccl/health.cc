@@ -37,6 +37,7 @@ Status State::nccl_error(ncclResult_t result, Operation operation, const char* c
 }
 
 Status State::first_cause() const {
+  told.remember(epoch.load());
   const std::lock_guard<std::mutex> guard(cause_mutex);
   if (!cause.ok()) return cause.copy();
   return make_error(StatusCode::unhealthy, 0, "rank %d of %d is closed", rank, world_size);
@@ -56,6 +57,7 @@ Status State::refuse(Operation operation) const {
 }
 
 Status State::poison(Status failure) {
+  told.remember(epoch.load());
   {
     const std::lock_guard<std::mutex> guard(cause_mutex);
     if (cause.ok()) cause = failure.copy();

@@ -53,7 +53,7 @@ Result<Nccl> Nccl::shrink(const ops::Shrink& op) {
 }
 
 bool Nccl::is_healthy() const {
-  return state_->is_open() && state_->look(Operation::synchronize).ok();
+  return state_->look(Operation::synchronize).ok();
 }
 
 Status Nccl::attempt_reconnect(const ops::AttemptReconnect&) {

@@ -36,14 +36,16 @@ Status rebuild(State& state, const Deadline& deadline) {
   Status done = state.abort_native();
   if (done.ok()) done = state.channel->rejoin(deadline.remaining());
   if (!done.ok()) return done;
-  state.epoch.store(state.channel->epoch());
-  done = state.connect(deadline);
+  // The same steps as in create, since a rank whose process was started again comes from there.
+  done = check_places(state, deadline);
+  if (done.ok()) done = state.connect(deadline);
   if (done.ok()) done = state.register_again();
   if (!done.ok()) return done;
   {
     const std::lock_guard<std::mutex> guard(state.cause_mutex);
     state.cause = Status();
   }
+  state.epoch.store(state.channel->epoch());
   state.gate.fetch_and(~std::uint32_t{kUnhealthy});
   done = state.start_watchdog();
   if (done.ok()) done = state.warm_up(deadline);
@@ -59,24 +61,32 @@ Status reconnect(State& state) {
   if (open_groups() > 0)
     return state.error(StatusCode::invalid_argument, 0, kThis,
                        "this thread has a group open; end it first, its error says nothing new");
-  const Deadline deadline(state.config.reconnect_timeout);
-  const std::unique_lock<std::timed_mutex> one_thread(state.reconnecting, deadline.when());
-  if (!one_thread.owns_lock())
-    return state.error(StatusCode::timeout, 0, kThis, "another thread is still reconnecting");
-  // Another thread may have done it; and what has not failed needs no repair.
-  if (state.is_open() && state.look(kThis).ok()) return {};
   if (state.is_derived)
     return state.error(StatusCode::unsupported, 0, kThis,
                        "this communicator was made by split or shrink; reconnect the one it was "
                        "made from, then make it again");
+  const std::uint64_t seen = state.epoch.load();
+  const Deadline deadline(state.config.reconnect_timeout);
+  const std::unique_lock<std::timed_mutex> one_thread(state.reconnecting, deadline.when());
+  if (!one_thread.owns_lock())
+    return state.error(StatusCode::timeout, 0, kThis, "another thread is still reconnecting");
+  // Another thread may have done it: meanwhile, or before this one came with the same failure. A
+  // rank that knows of no failure takes part all the same: others may be waiting for it.
+  const std::uint64_t now = state.epoch.load();
+  const bool was_repaired = state.told.take_earlier_than(now);
+  if ((now != seen || was_repaired) && state.is_open() && state.look(kThis).ok()) return {};
   const KeptOut others(state, deadline);
   if (!others.held())
     return state.error(StatusCode::timeout, 0, kThis, "another thread has a group open");
+  // Whoever is still busy with this epoch, here or on another rank, shall stop.
+  if (state.is_open())
+    state.poison(state.error(StatusCode::unhealthy, 0, kThis, "this rank reconnects")).ignore();
   state.stop_watchdog();
   Status done = rebuild(state, deadline);
   if (done.ok()) return {};
-  // Half a communicator is none: the next attempt begins anew.
+  // Half a communicator is none: the next attempt begins anew. The others need not wait for it.
   if (state.is_open()) state.poison(done.copy()).ignore();
+  state.channel->notify(done.message());
   state.stop_watchdog();
   state.abort_native().ignore();
   return done;

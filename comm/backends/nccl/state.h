@@ -20,6 +20,7 @@
 #include "comm/backends/nccl/hot_state.h"
 #include "comm/backends/nccl/scratch.h"
 #include "comm/backends/nccl/waiting.h"
+#include "comm/health/told.h"
 #include "comm/operations.h"
 #include "comm/rendezvous/out_of_band.h"
 #include "comm/result.h"
@@ -74,6 +75,7 @@ struct State : HotState, std::enable_shared_from_this<State> {
   std::vector<SymmetricEntry> symmetric;
   RegistrationHandle last_handle = 0;
 
+  Told told;  ///< Which threads know of which epoch's failure.
   mutable std::mutex cause_mutex;
   Status cause;  ///< The first, while unhealthy.
 
@@ -156,6 +158,9 @@ int open_groups() noexcept;
 
 Result<std::shared_ptr<State>> create(const NcclConfig& config);
 Status reconnect(State& state);
+
+/// Two ranks on one GPU would only fail inside NCCL, in other words on each rank. Every rank calls it.
+Status check_places(State& state, const Deadline& deadline);
 Status abort(State& state);
 Result<std::shared_ptr<State>> split(State& state, const ops::Split& op);
 Result<std::shared_ptr<State>> shrink(State& state, const ops::Shrink& op);

@@ -32,8 +32,9 @@ class [[nodiscard]] Result {
              !std::same_as<std::remove_cvref_t<U>, Status>)
   constexpr Result(U&& value) noexcept : storage_(std::forward<U>(value)) {}  // NOLINT
 
-  /// An error. An ok `status` has no value to offer and so becomes an error that says this.
-  constexpr Result(Status status) noexcept  // NOLINT
+  /// An error. An ok `status` has no value to offer and so becomes an error that says this. Takes a
+  /// reference, so that `return status;` moves under nvcc too.
+  constexpr Result(Status&& status) noexcept  // NOLINT
       : status_(status.ok() ? Status(kNoValue) : std::move(status)), storage_() {}
 
   constexpr Result(Result&& other) noexcept

@@ -134,6 +134,7 @@ cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared_b
   return cudaSuccess;
 }
 
+#if CUDART_VERSION >= 12010  // What nvcc emits from then on.
 cudaError_t __cudaGetKernel(cudaKernel_t*, const void*);
 cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {
   *kernel = reinterpret_cast<cudaKernel_t>(kernel_at(function));
@@ -146,5 +147,6 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void*
   return launch("cudaLaunchKernel", reinterpret_cast<const KernelEntry*>(kernel), grid, block,
                 arguments, shared_bytes, stream);
 }
+#endif
 
 }  // extern "C"

@@ -21,7 +21,7 @@ struct EntryPoint {
   { #name, reinterpret_cast < void*>(&name) }
 
 // cuda.h turns some of the names into those of their newest version, inside the table too.
-void* find(std::string_view wanted) {
+void* entry_point(std::string_view wanted) {
   static const EntryPoint points[] = {
       {"cuMemAlloc", reinterpret_cast<void*>(&cuMemAlloc)},
       {"cuMemFree", reinterpret_cast<void*>(&cuMemFree)},
@@ -72,7 +72,7 @@ void* find(std::string_view wanted) {
 cudaError_t get(const char* call, const char* symbol, void** function,
                 cudaDriverEntryPointQueryResult* status) {
   return cuda_call(call, [&](const FaultDecision&) {
-    *function = find(symbol);
+    *function = entry_point(symbol);
     const bool found = *function != nullptr;
     if (status != nullptr) {
       *status = found ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;

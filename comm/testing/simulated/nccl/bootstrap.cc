@@ -17,7 +17,7 @@
 namespace comm::simulated::detail {
 namespace {
 
-constexpr char kMagic[8] = {'c', 'o', 'm', 'm', '-', 's', 'i', 'm'};
+constexpr char kIdMagic[8] = {'c', 'o', 'm', 'm', '-', 's', 'i', 'm'};
 
 struct Greeting {
   std::int32_t rank = 0;
@@ -114,8 +114,8 @@ ncclResult_t make_unique_id(ncclUniqueId* id) {
   const int listener = listen_on(socket_name(number));
   if (listener == -1) return ncclSystemError;
   std::memset(id, 0, sizeof(*id));
-  std::memcpy(id->internal, kMagic, sizeof(kMagic));
-  std::memcpy(id->internal + sizeof(kMagic), &number, sizeof(number));
+  std::memcpy(id->internal, kIdMagic, sizeof(kIdMagic));
+  std::memcpy(id->internal + sizeof(kIdMagic), &number, sizeof(number));
   {
     const std::lock_guard lock(roots().mutex);
     roots().by_number[number] = {getpid(), listener, 0};
@@ -138,9 +138,9 @@ void release_root(std::uint64_t number) {
 }
 
 std::uint64_t number_of(const ncclUniqueId& id) {
-  if (std::memcmp(id.internal, kMagic, sizeof(kMagic)) != 0) return 0;
+  if (std::memcmp(id.internal, kIdMagic, sizeof(kIdMagic)) != 0) return 0;
   std::uint64_t number = 0;
-  std::memcpy(&number, id.internal + sizeof(kMagic), sizeof(number));
+  std::memcpy(&number, id.internal + sizeof(kIdMagic), sizeof(number));
   return number;
 }
 

@@ -91,7 +91,7 @@ ncclResult_t submit_request(const Request& request, ncclComm_t handle, cudaStrea
   if (request.has_reduction) {
     result = resolve_reduction(request, comm, &task);
     if (result != ncclSuccess) return result;
-    const bool is_fp8 = request.type == ncclFloat8e4m3 || request.type == ncclFloat8e5m2;
+    const bool is_fp8 = request.type == kFloat8e4m3 || request.type == kFloat8e5m2;
     if (is_fp8 && settings().compute_capability < 90) {
       return refuse(request, comm, "FP8 reductions need compute capability 9.0");
     }

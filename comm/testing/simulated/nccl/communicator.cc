@@ -25,7 +25,7 @@ Communicators& communicators() {
   return all;
 }
 
-char last_error[1024] = "";
+char last_text[1024] = "";
 
 }  // namespace
 
@@ -155,12 +155,12 @@ void set_last_error(const char* format, ...) {
   const std::lock_guard lock(mutex);
   va_list arguments;
   va_start(arguments, format);
-  std::vsnprintf(last_error, sizeof(last_error), format, arguments);
+  std::vsnprintf(last_text, sizeof(last_text), format, arguments);
   va_end(arguments);
 }
 
 const char* last_nccl_error() {
-  return last_error;
+  return last_text;
 }
 
 int report_nccl_leaks() {

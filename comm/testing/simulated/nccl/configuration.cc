@@ -12,7 +12,7 @@
 namespace comm::simulated::detail {
 namespace {
 
-constexpr unsigned kMagic = 0xcafebeef;
+constexpr unsigned kConfigMagic = 0xcafebeef;
 
 ncclResult_t refuse(const char* field, int value) {
   set_last_error("Invalid config %s attribute value %d", field, value);
@@ -28,7 +28,7 @@ ncclResult_t read_configuration(const ncclConfig_t* config, const ncclComm* pare
     options->share = parent->share;
   }
   if (config != nullptr) {
-    if (config->magic != kMagic) {
+    if (config->magic != kConfigMagic) {
       set_last_error("ncclConfig_t was not made from NCCL_CONFIG_INITIALIZER");
       return ncclInvalidArgument;
     }

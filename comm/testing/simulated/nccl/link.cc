@@ -51,7 +51,7 @@ void after_fork() {
   mine.token = 0;
 }
 
-std::string socket_name(std::uint64_t token) {
+std::string link_name(std::uint64_t token) {
   char name[64];
   std::snprintf(name, sizeof(name), "comm-sim-process-%016llx",
                 static_cast<unsigned long long>(token));
@@ -115,7 +115,7 @@ std::uint64_t process_token() {
   static_cast<void>(once);
   std::random_device random;
   const std::uint64_t token = (std::uint64_t{random()} << 32 | random()) | 1;
-  mine.listener = listen_on(socket_name(token));
+  mine.listener = listen_on(link_name(token));
   if (mine.listener == -1) {
     std::fprintf(stderr, "comm-sim: cannot listen on a Unix socket: %s\n", std::strerror(errno));
     return 0;
@@ -126,7 +126,7 @@ std::uint64_t process_token() {
 }
 
 std::shared_ptr<Link> Link::open(std::uint64_t process, std::uint64_t endpoint, int from) {
-  const int descriptor = connect_to(socket_name(process));
+  const int descriptor = connect_to(link_name(process));
   if (descriptor == -1) return nullptr;
   auto link = std::make_shared<Link>(descriptor);
   const Hello hello{endpoint, from};

@@ -140,11 +140,11 @@ void reduce_as(Reduction reduction, const std::vector<const char*>& inputs,
 }  // namespace
 
 std::size_t size_of(ncclDataType_t type) {
-  switch (type) {
+  switch (static_cast<int>(type)) {
     case ncclInt8:
-    case ncclUint8:
-    case ncclFloat8e4m3:
-    case ncclFloat8e5m2: return 1;
+    case ncclUint8: return 1;
+    case kFloat8e4m3:
+    case kFloat8e5m2: return kHasFloat8 ? 1 : 0;
     case ncclFloat16:
     case ncclBfloat16: return 2;
     case ncclInt32:
@@ -174,7 +174,7 @@ void reduce(ncclDataType_t type, Reduction reduction, const std::vector<const ch
   const auto run = [&](auto stored) {
     reduce_as<decltype(stored)>(reduction, inputs, scalars, count, out);
   };
-  switch (type) {
+  switch (static_cast<int>(type)) {
     case ncclInt8: return run(std::int8_t{});
     case ncclUint8: return run(std::uint8_t{});
     case ncclInt32: return run(std::int32_t{});
@@ -185,8 +185,8 @@ void reduce(ncclDataType_t type, Reduction reduction, const std::vector<const ch
     case ncclFloat32: return run(float{});
     case ncclFloat64: return run(double{});
     case ncclBfloat16: return run(__nv_bfloat16{});
-    case ncclFloat8e4m3: return run(__nv_fp8_e4m3{});
-    case ncclFloat8e5m2: return run(__nv_fp8_e5m2{});
+    case kFloat8e4m3: return run(__nv_fp8_e4m3{});
+    case kFloat8e5m2: return run(__nv_fp8_e5m2{});
     default: return;
   }
 }

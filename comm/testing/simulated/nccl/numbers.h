@@ -11,6 +11,11 @@
 
 namespace comm::simulated::detail {
 
+/// NCCL's numbers of FP8, also where its header is older than they are.
+inline constexpr int kFloat8e4m3 = 10;
+inline constexpr int kFloat8e5m2 = 11;
+inline constexpr bool kHasFloat8 = NCCL_VERSION_CODE >= NCCL_VERSION(2, 24, 3);
+
 std::size_t size_of(ncclDataType_t type);  // 0: no such type
 const char* name_of(ncclDataType_t type);
 

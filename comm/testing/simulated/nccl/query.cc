@@ -126,8 +126,9 @@ ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* info) {
 COMM_SIM_PROFILER_ALIAS(ncclGroupSimulateEnd);
 #endif
 
-// NOLINTNEXTLINE: declared deprecated by nccl.h; programs that call it still link.
-void ncclResetDebugInit() {}
+// Deprecated, and a macro from 2.30 on; programs that were built to call it still link.
+#undef ncclResetDebugInit
+void ncclResetDebugInit() {}  // NOLINT
 
 }  // extern "C"
 

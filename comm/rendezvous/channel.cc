@@ -18,7 +18,10 @@ Channel::Channel(int rank, int world_size, const ProcessId& self, Joined joined)
       start_(joined.start),
       fd_(std::move(joined.fd)),
       root_process_(watch_process(joined.root, self)),
-      reader_(std::move(joined.reader)) {}
+      reader_(std::move(joined.reader)) {
+  // News may have come in one piece with the start; a look at the connection would not show it.
+  read_news();
+}
 
 std::string Channel::describe(ExchangeKind kind) const {
   return format("%s on rank %d of %d", to_string(kind), rank_, world_size_);
@@ -49,9 +52,9 @@ void Channel::on_frame(const Frame& frame) {
   Departed departed;
   if (frame.type == FrameType::outcome && outcome.decode(frame.body)) {
     // What comes after its exchange was given up is of no use to anybody.
-    if (busy_ && outcome.sequence + 1 == next_sequence_) {
-      outcome_code_ = outcome.code;
-      outcome_.emplace(outcome.payload.begin(), outcome.payload.end());
+    if (const auto found = waiting_.find(outcome.sequence); found != waiting_.end()) {
+      found->second->code = outcome.code;
+      found->second->outcome.emplace(outcome.payload.begin(), outcome.payload.end());
     }
   } else if (frame.type == FrameType::failed && failed.decode(frame.body)) {
     failed.text = printable(failed.text);
@@ -100,7 +103,7 @@ void Channel::read_news() {
 
 Status Channel::check() {
   const std::lock_guard lock(mutex_);
-  if (!busy_ && !ended_) {
+  if (!is_reading_ && !ended_) {
     // One system call where there is nothing new.
     pollfd entries[2] = {{fd_.get(), POLLIN, 0}, {root_process_.get(), POLLIN, 0}};
     if (::poll(entries, 2, 0) != 0) read_news();
@@ -110,82 +113,120 @@ Status Channel::check() {
 
 Result<ByteVector> Channel::exchange(ExchangeKind kind, int root, ByteSpan payload,
                                      Milliseconds timeout) {
-  const std::string what = describe(kind);
+  Waiting waiting{describe(kind), Deadline::in(timeout)};
   if (root < 0 || root >= world_size_) {
-    return make_error(StatusCode::invalid_argument, 0, "%s: root %d is no rank", what.c_str(),
-                      root);
+    return make_error(StatusCode::invalid_argument, 0, "%s: root %d is no rank",
+                      waiting.what.c_str(), root);
   }
-  const std::size_t most = max_contribution(static_cast<std::uint32_t>(world_size_));
-  if (payload.size() > most) {
-    return make_error(StatusCode::invalid_argument, 0,
-                      "%s: %zu bytes are more than the %zu that one rank may send beside the data "
-                      "path",
-                      what.c_str(), payload.size(), most);
-  }
-  const Deadline deadline = Deadline::in(timeout);
-  std::unique_lock lock(mutex_);
-  if (!turn_free_.wait_for(lock, deadline.remaining(), [&] { return !busy_; })) {
-    return make_error(StatusCode::timeout, 0, "%s: another thread's exchange took all the time",
-                      what.c_str());
-  }
-  read_news();
-  if (!failure_.ok()) return failure();
-  if (ended_) {
-    return make_error(StatusCode::peer_lost, 0, "%s: %s", what.c_str(), why_ended());
-  }
-  busy_ = true;
-  outcome_.reset();
   Contribution contribution;
-  contribution.sequence = next_sequence_++;
   contribution.kind = kind;
   contribution.root = static_cast<std::uint32_t>(root);
-  contribution.timeout_ms =
-      static_cast<std::uint32_t>(std::clamp<Milliseconds::rep>(timeout.count(), 0, UINT32_MAX));
   contribution.payload = payload;
-  const ByteVector frame = contribution.encode();
-  lock.unlock();
-  const bool sent = send(frame, deadline);
-  lock.lock();
-  // A connection that does not take it has something to read that says why, or is at its end.
-  if (!sent && deadline.passed()) connection_ended("it takes no more messages");
-  Result<ByteVector> result = await_outcome(what, deadline, lock);
-  busy_ = false;
-  turn_free_.notify_one();
+  std::unique_lock lock(mutex_);
+  if (!changed_.wait_for(lock, waiting.deadline.remaining(), [&] { return !is_exchanging_; })) {
+    return make_error(StatusCode::timeout, 0, "%s: another thread's exchange took all the time",
+                      waiting.what.c_str());
+  }
+  is_exchanging_ = true;
+  Result<ByteVector> result = run(waiting, contribution, timeout, next_sequence_, lock);
+  is_exchanging_ = false;
+  changed_.notify_all();
   return result;
 }
 
-Result<ByteVector> Channel::await_outcome(const std::string& what, Deadline deadline,
-                                          std::unique_lock<std::mutex>& lock) {
+Result<ByteVector> Channel::gather_among(const OutOfBand::Among& ranks, ByteSpan payload,
+                                         Milliseconds timeout) {
+  Waiting waiting{format("exchange on rank %d of %d", ranks.rank, ranks.size),
+                  Deadline::in(timeout), ranks.despite_failures};
+  const ByteVector bytes = Among{ranks.id, ranks.number, static_cast<std::uint32_t>(ranks.rank),
+                                 static_cast<std::uint32_t>(ranks.size), payload}
+                               .encode();
+  Contribution contribution;
+  contribution.kind = ExchangeKind::among;
+  contribution.payload = bytes;
+  std::unique_lock lock(mutex_);
+  Result<ByteVector> result = run(waiting, contribution, timeout, next_among_, lock);
+  changed_.notify_all();
+  return result;
+}
+
+Status Channel::refusal(const Waiting& waiting) const {
+  // Who goes on without a lost rank is told by rank 0 what becomes of the exchange.
+  if (!failure_.ok() && !waiting.despite_failures) return failure();
+  if (!ended_) return {};
+  return make_error(StatusCode::peer_lost, 0, "%s: %s", waiting.what.c_str(), why_ended());
+}
+
+Result<ByteVector> Channel::run(Waiting& waiting, Contribution contribution, Milliseconds timeout,
+                                std::uint64_t& next_sequence, std::unique_lock<std::mutex>& lock) {
+  const std::size_t most = max_contribution(static_cast<std::uint32_t>(world_size_));
+  if (contribution.payload.size() > most) {
+    return make_error(StatusCode::invalid_argument, 0,
+                      "%s: %zu bytes are more than the %zu that one rank may send beside the data "
+                      "path",
+                      waiting.what.c_str(), contribution.payload.size(), most);
+  }
+  if (!changed_.wait_for(lock, waiting.deadline.remaining(), [&] { return !is_sending_; })) {
+    return make_error(StatusCode::timeout, 0, "%s: another thread's message took all the time",
+                      waiting.what.c_str());
+  }
+  if (!is_reading_) read_news();
+  if (Status refused = refusal(waiting); !refused.ok()) return refused;
+  is_sending_ = true;
+  contribution.sequence = next_sequence++;
+  contribution.timeout_ms =
+      static_cast<std::uint32_t>(std::clamp<Milliseconds::rep>(timeout.count(), 0, UINT32_MAX));
+  waiting_.emplace(contribution.sequence, &waiting);
+  const ByteVector frame = contribution.encode();
+  lock.unlock();
+  const bool sent = send(frame, waiting.deadline);
+  lock.lock();
+  is_sending_ = false;
+  changed_.notify_all();
+  // A connection that does not take it has something to read that says why, or is at its end.
+  if (!sent && waiting.deadline.passed()) connection_ended("it takes no more messages");
+  Result<ByteVector> result = await_outcome(waiting, lock);
+  waiting_.erase(contribution.sequence);
+  return result;
+}
+
+Result<ByteVector> Channel::await_outcome(Waiting& waiting, std::unique_lock<std::mutex>& lock) {
   for (;;) {
-    read_news();
+    if (!is_reading_) read_news();
     // Where both are there, the failure came first and the outcome is only its consequence.
-    if (outcome_ && (outcome_code_ == OutcomeCode::ok || failure_.ok())) return take_outcome(what);
-    if (!failure_.ok()) return failure();
-    if (ended_) {
-      return make_error(StatusCode::peer_lost, 0, "%s: %s", what.c_str(), why_ended());
-    }
-    if (deadline.passed()) {
+    const bool despite = failure_.ok() || waiting.despite_failures;
+    if (waiting.outcome && (waiting.code == OutcomeCode::ok || despite))
+      return take_outcome(waiting);
+    if (Status refused = refusal(waiting); !refused.ok()) return refused;
+    if (waiting.deadline.passed()) {
       return make_error(StatusCode::timeout, 0,
                         "%s: no answer from rank 0 in time; it or the network stands still",
-                        what.c_str());
+                        waiting.what.c_str());
     }
+    if (is_reading_) {
+      changed_.wait_for(lock, waiting.deadline.remaining());
+      continue;
+    }
+    is_reading_ = true;
     pollfd entries[2] = {{fd_.get(), POLLIN, 0}, {root_process_.get(), POLLIN, 0}};
     lock.unlock();
-    ::poll(entries, 2, deadline.poll_timeout());
+    ::poll(entries, 2, waiting.deadline.poll_timeout());
     lock.lock();
+    is_reading_ = false;
+    read_news();
+    changed_.notify_all();
   }
 }
 
-Result<ByteVector> Channel::take_outcome(const std::string& what) {
-  ByteVector payload = std::move(*outcome_);
-  outcome_.reset();
-  if (outcome_code_ == OutcomeCode::ok) return payload;
+Result<ByteVector> Channel::take_outcome(Waiting& waiting) {
+  ByteVector payload = std::move(*waiting.outcome);
+  if (waiting.code == OutcomeCode::ok) return payload;
   const std::string text =
       printable(std::string_view(reinterpret_cast<const char*>(payload.data()), payload.size()));
   StatusCode code = StatusCode::peer_lost;
-  if (outcome_code_ == OutcomeCode::timeout) code = StatusCode::timeout;
-  if (outcome_code_ == OutcomeCode::mismatch) code = StatusCode::mismatch;
-  return make_error(code, 0, "%s: %s", what.c_str(), text.c_str());
+  if (waiting.code == OutcomeCode::timeout) code = StatusCode::timeout;
+  if (waiting.code == OutcomeCode::mismatch) code = StatusCode::mismatch;
+  return make_error(code, 0, "%s: %s", waiting.what.c_str(), text.c_str());
 }
 
 bool Channel::send(ByteSpan frame, Deadline deadline) {
@@ -199,7 +240,7 @@ const char* Channel::why_ended() const {
 
 void Channel::notify(std::string_view text) {
   std::unique_lock lock(mutex_);
-  if (!busy_) read_news();
+  if (!is_reading_) read_news();
   if (ended_ || !failure_.ok()) return;
   fail(make_error(StatusCode::unhealthy, 0, "rank %d reported a failure: %s", rank_,
                   printable(text).c_str()),
@@ -213,11 +254,12 @@ void Channel::leave() {
   const Deadline deadline = Deadline::in(Milliseconds(250));
   if (!ended_) send(encode_frame(FrameType::leave, {}), deadline);
   ended_ = true;
-  if (busy_) {
-    // Wakes the thread that waits for an answer; it holds the descriptor until then.
+  if (!waiting_.empty()) {
+    // Wakes the threads that wait for an answer; one of them holds the descriptor until then.
     ::shutdown(fd_.get(), SHUT_RDWR);
-    turn_free_.wait_for(lock, deadline.remaining(), [&] { return !busy_; });
-    if (busy_) return;
+    changed_.notify_all();
+    changed_.wait_for(lock, deadline.remaining(), [&] { return waiting_.empty(); });
+    if (!waiting_.empty()) return;
   } else {
     drain_before_close(fd_.get(), deadline);
   }
@@ -227,7 +269,8 @@ void Channel::leave() {
 Joined Channel::release() {
   std::unique_lock lock(mutex_);
   ended_ = true;
-  turn_free_.wait_for(lock, std::chrono::seconds(1), [&] { return !busy_; });
+  changed_.notify_all();
+  changed_.wait_for(lock, std::chrono::seconds(1), [&] { return waiting_.empty(); });
   Joined joined;
   joined.fd = std::move(fd_);
   joined.reader = std::move(reader_);

@@ -1,18 +1,21 @@
 #pragma once
 
 /// A rank's end of the connection to rank 0's service once an epoch has started: exchanges, and the
-/// news of who was lost. It has no thread: news is read when somebody calls. Thread-safe; exchanges
-/// run one at a time, and `check` never waits for one.
+/// news of who was lost. It has no thread: news is read when somebody calls, and while several
+/// threads wait for the end of their exchanges, one of them reads for all. Thread-safe; exchanges of
+/// all ranks run one at a time, and `check` never waits for one.
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
 
 #include "comm/rendezvous/connector.h"
 #include "comm/rendezvous/exchanges.h"
+#include "comm/rendezvous/out_of_band.h"
 #include "comm/status.h"
 
 namespace comm::detail {
@@ -25,6 +28,9 @@ class Channel {
 
   /// The outcome's payload (see `Outcome`), or why there is none.
   Result<ByteVector> exchange(ExchangeKind kind, int root, ByteSpan payload, Milliseconds timeout);
+
+  Result<ByteVector> gather_among(const OutOfBand::Among& ranks, ByteSpan payload,
+                                  Milliseconds timeout);
 
   Status check();
   int lost_rank() const { return lost_.load(std::memory_order_relaxed); }
@@ -46,9 +52,20 @@ class Channel {
   void fail(Status status, int lost_rank);
   void connection_ended(const std::string& how);
   Status failure() const;
-  Result<ByteVector> take_outcome(const std::string& what);
-  Result<ByteVector> await_outcome(const std::string& what, Deadline deadline,
-                                   std::unique_lock<std::mutex>& lock);
+  /// One exchange under way; it lies with the thread that waits for its end.
+  struct Waiting {
+    std::string what;
+    Deadline deadline;
+    bool despite_failures = false;
+    std::optional<ByteVector> outcome = {};
+    OutcomeCode code{};
+  };
+
+  Result<ByteVector> run(Waiting& waiting, Contribution contribution, Milliseconds timeout,
+                         std::uint64_t& next_sequence, std::unique_lock<std::mutex>& lock);
+  Status refusal(const Waiting& waiting) const;
+  Result<ByteVector> take_outcome(Waiting& waiting);
+  Result<ByteVector> await_outcome(Waiting& waiting, std::unique_lock<std::mutex>& lock);
   bool send(ByteSpan frame, Deadline deadline);
   const char* why_ended() const;
   std::string describe(ExchangeKind kind) const;
@@ -59,8 +76,11 @@ class Channel {
 
   std::mutex send_mutex_;  ///< Held for a whole frame; never taken after `mutex_` for long.
   mutable std::mutex mutex_;
-  std::condition_variable turn_free_;
-  bool busy_ = false;  ///< An exchange is under way: its thread does the reading.
+  std::condition_variable changed_;  ///< One of the next three, or an outcome.
+  bool is_exchanging_ = false;       ///< An exchange of all ranks is under way.
+  bool is_sending_ = false;          ///< Contributions leave in the order of their numbers.
+  bool is_reading_ = false;          ///< A thread that waits does the reading.
+  std::map<std::uint64_t, Waiting*> waiting_;  ///< By sequence number.
   bool root_left_ = false;
   bool ended_ = false;  ///< The connection is of no more use.
   UniqueFd fd_;
@@ -68,8 +88,7 @@ class Channel {
   FrameReader reader_;
   Status failure_;
   std::uint64_t next_sequence_ = 0;
-  std::optional<ByteVector> outcome_;
-  OutcomeCode outcome_code_{};
+  std::uint64_t next_among_ = Among::kSequenceBit;
   std::atomic<int> lost_{-1};
   std::atomic<int> departed_{-1};
 };

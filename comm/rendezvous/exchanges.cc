@@ -19,13 +19,6 @@ std::string call(ExchangeKind kind, std::uint32_t root) {
   return kind == ExchangeKind::broadcast ? format("broadcast(root %u)", root) : to_string(kind);
 }
 
-// The service speaks a little before the caller's own clock does, so that the caller hears who was
-// missing and not only that time is up.
-Milliseconds early(std::uint32_t timeout_ms) {
-  const Milliseconds timeout(timeout_ms);
-  return timeout - std::min(Milliseconds(100), timeout / 8);
-}
-
 }  // namespace
 
 std::size_t max_contribution(std::uint32_t world_size) {
@@ -42,19 +35,31 @@ std::string list_ranks(const std::vector<std::uint32_t>& ranks) {
   return out;
 }
 
+Deadline Exchanges::deadline_of(const Contribution& c) {
+  // A little before the caller's own clock speaks, so that the caller hears who was missing and not
+  // only that time is up.
+  if (c.timeout_ms == UINT32_MAX) return Deadline::never();
+  const Milliseconds timeout(c.timeout_ms);
+  return Deadline::in(timeout - std::min(Milliseconds(100), timeout / 8));
+}
+
 Exchanges::Exchanges(std::uint32_t world_size, Deliver deliver)
     : world_size_(world_size),
       max_payload_(max_contribution(world_size)),
       deliver_(std::move(deliver)),
-      next_sequence_(world_size, 0) {}
+      next_sequence_(world_size, 0),
+      next_among_(world_size, 0) {}
 
 void Exchanges::reset() {
   std::fill(next_sequence_.begin(), next_sequence_.end(), 0);
+  std::fill(next_among_.begin(), next_among_.end(), 0);
   pending_.clear();
+  among_.clear();
   gone_.clear();
 }
 
 bool Exchanges::contribute(std::uint32_t rank, const Contribution& c) {
+  if (c.kind == ExchangeKind::among) return contribute_among(rank, c);
   if (c.sequence != next_sequence_[rank] || c.root >= world_size_ ||
       c.payload.size() > max_payload_) {
     return false;
@@ -87,7 +92,7 @@ bool Exchanges::contribute(std::uint32_t rank, const Contribution& c) {
                 static_cast<unsigned long long>(c.sequence)));
     return true;
   }
-  p.deadline = p.deadline.earlier(Deadline::in(early(c.timeout_ms)));
+  p.deadline = p.deadline.earlier(deadline_of(c));
   if (p.kind == ExchangeKind::all_gather || (p.kind == ExchangeKind::broadcast && p.root == rank)) {
     p.payloads[rank].assign(c.payload.begin(), c.payload.end());
   }
@@ -139,6 +144,7 @@ std::string Exchanges::missing(const Pending& p) const {
 Deadline Exchanges::next_deadline() const {
   Deadline next = Deadline::never();
   for (const auto& [sequence, pending] : pending_) next = next.earlier(pending.deadline);
+  for (const auto& [key, pending] : among_) next = next.earlier(pending.deadline);
   return next;
 }
 
@@ -149,6 +155,7 @@ void Exchanges::expire() {
          format("%u of %u ranks came to %s in time; missing rank %s", pending.arrived, world_size_,
                 call(pending.kind, pending.root).c_str(), missing(pending).c_str()));
   }
+  expire_among();
 }
 
 }  // namespace comm::detail

@@ -5,13 +5,15 @@
 ///
 /// An exchange ends for all in the same way: complete, or failed because a deadline passed, ranks
 /// called different things, or a rank is gone. A rank that comes late to a failed one is told the
-/// same, so sequence numbers stay in step.
+/// same, so sequence numbers stay in step. Exchanges among some of the ranks are found by their id
+/// and number; a rank that is gone ends only those that all ranks take part in.
 
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/rendezvous/deadline.h"
@@ -40,6 +42,27 @@ class Exchanges {
   void expire();
 
  private:
+  /// One payload for each that takes part, until all are there.
+  struct PendingAmong {
+    std::uint32_t arrived = 0;
+    Deadline deadline = Deadline::never();
+    struct Part {
+      bool has_arrived = false;
+      std::uint32_t rank = 0;
+      std::uint64_t sequence = 0;
+      ByteVector payload;
+    };
+    std::vector<Part> parts;
+    OutcomeCode code = OutcomeCode::ok;
+    std::string verdict;  ///< Why it has failed, once it has.
+  };
+
+  static Deadline deadline_of(const Contribution& contribution);
+  bool contribute_among(std::uint32_t rank, const Contribution& contribution);
+  void complete(const PendingAmong& pending);
+  void fail(PendingAmong& pending, OutcomeCode code, std::string text);
+  void expire_among();
+
   struct Pending {
     ExchangeKind kind{};
     std::uint32_t root = 0;
@@ -60,6 +83,8 @@ class Exchanges {
   Deliver deliver_;
   std::vector<std::uint64_t> next_sequence_;
   std::map<std::uint64_t, Pending> pending_;
+  std::vector<std::uint64_t> next_among_;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, PendingAmong> among_;  ///< By id and number.
   std::string gone_;  ///< Why no exchange can complete any more.
 };
 

@@ -30,6 +30,8 @@ class Member {
   std::string session() const;
 
   Result<ByteVector> exchange(ExchangeKind kind, int root, ByteSpan payload, Milliseconds timeout);
+  Result<ByteVector> gather_among(const OutOfBand::Among& ranks, ByteSpan payload,
+                                  Milliseconds timeout);
   Status check();
   int lost_rank() const;
   int departed_rank() const;

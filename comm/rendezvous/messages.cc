@@ -139,6 +139,7 @@ const char* to_string(ExchangeKind kind) {
     case ExchangeKind::barrier: return "barrier";
     case ExchangeKind::broadcast: return "broadcast";
     case ExchangeKind::all_gather: return "all_gather";
+    case ExchangeKind::among: return "exchange";
   }
   return "unknown exchange";
 }
@@ -157,12 +158,29 @@ ByteVector Contribution::encode() const {
 
 bool Contribution::decode(ByteSpan body) {
   ByteReader r(body);
-  if (!r.number(sequence) || !read_enum(r, kind, ExchangeKind::all_gather) || !r.skip_zeros(3) ||
+  if (!r.number(sequence) || !read_enum(r, kind, ExchangeKind::among) || !r.skip_zeros(3) ||
       !r.number(root) || !r.number(timeout_ms)) {
     return false;
   }
   payload = r.rest();
   return payload.size() <= kMaxContribution;
+}
+
+ByteVector Among::encode() const {
+  ByteWriter w;
+  w.number<std::uint64_t>(id);
+  w.number<std::uint64_t>(number);
+  w.number<std::uint32_t>(rank);
+  w.number<std::uint32_t>(size);
+  w.bytes(payload);
+  return std::move(w).take();
+}
+
+bool Among::decode(ByteSpan bytes) {
+  ByteReader r(bytes);
+  if (!r.number(id) || !r.number(number) || !r.number(rank) || !r.number(size)) return false;
+  payload = r.rest();
+  return rank < size;
 }
 
 ByteVector Outcome::encode() const {

@@ -100,7 +100,7 @@ struct Start {
   bool decode(ByteSpan body);
 };
 
-enum class ExchangeKind : std::uint8_t { barrier = 0, broadcast = 1, all_gather = 2 };
+enum class ExchangeKind : std::uint8_t { barrier = 0, broadcast = 1, all_gather = 2, among = 3 };
 const char* to_string(ExchangeKind kind);
 
 struct Contribution {
@@ -114,10 +114,26 @@ struct Contribution {
   bool decode(ByteSpan body);
 };
 
+/// How the payload of a contribution of kind `among` begins: an exchange of some of the ranks, which
+/// have numbers of their own in it. Its sequence numbers count apart, with the highest bit set.
+struct Among {
+  static constexpr std::uint64_t kSequenceBit = std::uint64_t{1} << 63;
+
+  std::uint64_t id = 0;      ///< The same on all that take part, and on no others.
+  std::uint64_t number = 0;  ///< Of the exchange; each has its own.
+  std::uint32_t rank = 0;
+  std::uint32_t size = 0;
+  ByteSpan payload;  ///< Borrowed from the frame.
+
+  ByteVector encode() const;
+  bool decode(ByteSpan bytes);
+};
+
 enum class OutcomeCode : std::uint8_t { ok = 0, timeout = 1, mismatch = 2, peer_lost = 3 };
 
 /// The end of an exchange. `payload` is, where ok, nothing for a barrier, the root's bytes for a
-/// broadcast, and for an all-gather each rank's length (32 bits) and bytes; else a message.
+/// broadcast, and for an all-gather each rank's length (32 bits) and bytes; among some ranks how many
+/// payloads follow (32 bits; 1 where all gave the same) and these; else a message.
 struct Outcome {
   std::uint64_t sequence = 0;
   OutcomeCode code = OutcomeCode::ok;

@@ -92,6 +92,28 @@ Result<std::vector<Bytes>> OutOfBand::all_gather(std::span<const std::byte> payl
   return out;
 }
 
+Result<Bytes> OutOfBand::gather_among(const Among& ranks, std::span<const std::byte> payload,
+                                      std::chrono::milliseconds timeout) {
+  if (impl_->forked()) return impl_->forked_error();
+  Result<Bytes> all = impl_->member_->gather_among(ranks, payload, timeout);
+  if (!all.ok() || ranks.size == 1) return all;
+  const std::size_t bytes = payload.size();
+  detail::ByteReader reader(*all);
+  std::uint32_t given = 0;
+  const auto size = static_cast<std::size_t>(ranks.size);
+  if (!reader.number(given) || (given != 1 && given != size) ||
+      all->size() != sizeof given + given * bytes) {
+    return make_error(StatusCode::internal, 0, "exchange on rank %d of %d: malformed outcome",
+                      ranks.rank, ranks.size);
+  }
+  const detail::ByteSpan given_bytes = reader.rest();
+  Bytes out;
+  out.reserve(size * bytes);
+  for (std::size_t r = 0; r < (given == 1 ? size : 1); ++r)
+    out.insert(out.end(), given_bytes.begin(), given_bytes.end());
+  return out;
+}
+
 Status OutOfBand::barrier(std::chrono::milliseconds timeout) {
   if (impl_->forked()) return impl_->forked_error();
   return impl_->member_->exchange(ExchangeKind::barrier, 0, {}, timeout).status().copy();

@@ -78,6 +78,21 @@ class OutOfBand {
 
   std::size_t max_payload() const noexcept;
 
+  /// Some of the ranks, for an exchange of their own: those of a communicator that was made from this
+  /// one. They may be in it while other threads are in other exchanges.
+  struct Among {
+    std::uint64_t id = 0;      ///< The same on those that take part, and on no others.
+    std::uint64_t number = 0;  ///< Of the exchange among them: each has its own.
+    int rank = 0;              ///< This rank's place among them.
+    int size = 0;
+    bool despite_failures = false;  ///< For ranks that go on after others were lost.
+  };
+
+  /// The payload, of the same size, of each that takes part, one behind the other. Where all are
+  /// equal the costs grow with the ranks, otherwise with their square.
+  Result<Bytes> gather_among(const Among& ranks, std::span<const std::byte> payload,
+                             std::chrono::milliseconds timeout);
+
   /// `payload` counts on `root` only.
   Result<Bytes> broadcast(std::span<const std::byte> payload, int root,
                           std::chrono::milliseconds timeout);

@@ -195,20 +195,6 @@ Result<ByteVector> Member::gather_among(const OutOfBand::Among& ranks, ByteSpan 
   return down_.copy();
 }
 
-Result<ByteVector> Member::gather_among(const OutOfBand::Among& ranks, ByteSpan payload,
-                                        Milliseconds timeout) {
-  if (ranks.rank < 0 || ranks.rank >= ranks.size || ranks.size > world_size()) {
-    return make_error(StatusCode::invalid_argument, 0,
-                      "exchange among %d of %d ranks: rank %d is none of them", ranks.size,
-                      world_size(), ranks.rank);
-  }
-  if (ranks.size == 1) return ByteVector(payload.begin(), payload.end());
-  const std::shared_ptr<Channel> channel = this->channel();
-  if (channel != nullptr) return channel->gather_among(ranks, payload, timeout);
-  const std::lock_guard lock(mutex_);
-  return down_.copy();
-}
-
 Status Member::check() {
   const std::shared_ptr<Channel> channel = this->channel();
   if (channel != nullptr) return channel->check();

@@ -192,4 +192,34 @@ concept Creatable = requires(const typename B::Config& config) {
   { B::create(config) } -> detail::Is<Result<B>>;
 };
 
+/// The most bytes of one rank in one exchange.
+inline constexpr std::size_t kMaxExchangedBytes = 48;
+
+/// A few bytes from every rank to every rank, beside the data path: nothing that the backend has
+/// been given to do waits for it, and it waits for nothing of that, on no stream.
+struct Exchange {
+  Operation operation;  ///< On whose behalf, for messages.
+  const void* mine;     ///< `bytes` bytes.
+  void* all;            ///< `world_size() * bytes` bytes, in rank order.
+  std::size_t bytes;    ///< The same on all ranks, at most `kMaxExchangedBytes`.
+  Timeout timeout;      ///< Where it is not given, the backend's for collectives.
+};
+
+/// Optional: ranks can agree on what they are about to do, which `Checked` needs. `exchange` may be
+/// called with a group open and during a graph capture, and returns when all ranks have called it,
+/// or with an error that names who has not. `declare_unhealthy` makes this communicator refuse all
+/// that follows with this first cause, as a failure of the backend's own would; it returns the error
+/// that `operation` shall have.
+template <class B>
+concept HasAgreement = requires(B& b, const Exchange& exchange, Operation operation,
+                                const Status& cause) {
+  { b.exchange(exchange) } -> detail::Is<Status>;
+  { b.declare_unhealthy(operation, cause) } -> detail::Is<Status>;
+};
+
+/// Optional: the host may read and write the buffers of operations, at once and when they have
+/// returned.
+template <class B>
+concept UsesHostMemory = static_cast<bool>(B::uses_host_memory);
+
 }  // namespace comm

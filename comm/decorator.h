@@ -22,7 +22,8 @@
 /// returns, or an error of its own. One operation alone is changed by declaring its member in
 /// `Derived`, which then calls `inner()`. `split` and `shrink` wrap the new backend with
 /// `Derived::wrap(inner)`, to be declared where settings are to be handed down. Where `B` has a
-/// `Config` and `create`, so has the decorator. docs/decorators.md has a whole one.
+/// `Config` and `create`, so has the decorator, and so with the optional capabilities.
+/// docs/decorators.md has a whole one.
 ///
 /// Threads: the hook runs on the thread that called. `abort` and `is_healthy`, which any thread may
 /// call, go past it, so that a hook needs no lock; `join` of a ticket goes past it, too.
@@ -74,6 +75,14 @@ class Decorator : public detail::DecoratedCreation<Derived, B> {
   // Optional capabilities, where `B` has them.
   constexpr auto log_settings() const requires requires(const B& b) { b.log_settings(); }
   { return inner_.log_settings(); }
+  constexpr Status exchange(const Exchange& exchange) requires HasAgreement<B> {
+    return inner_.exchange(exchange);
+  }
+  constexpr Status declare_unhealthy(Operation operation,
+                                     const Status& cause) requires HasAgreement<B> {
+    return inner_.declare_unhealthy(operation, cause);
+  }
+  static constexpr bool uses_host_memory = UsesHostMemory<B>;
 
   constexpr Status all_reduce(const ops::AllReduce& op) {
     return pass(op, [&] { return inner_.all_reduce(op); });

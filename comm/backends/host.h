@@ -44,6 +44,7 @@
 #include "comm/backend.h"
 #include "comm/backend_defaults.h"
 #include "comm/launch/launch_config.h"
+#include "comm/log.h"
 
 namespace comm {
 
@@ -66,8 +67,12 @@ class Host : public BackendDefaults<Host> {
     /// What a rank hands over in one step of a large operation; the same on all ranks.
     std::size_t slot_bytes = 128 * 1024;
 
-    /// Receives what the rendezvous has to say, a line at a time; stderr where empty.
+    /// A wait of an operation that takes this long is said in the log, with who is missing.
+    std::chrono::milliseconds slow_wait{10 * 1000};
+
+    /// Receives log lines, one at a time, from any thread; stderr where empty.
     std::function<void(std::string_view)> log;
+    std::optional<LogLevels> log_levels;  ///< None: as COMM_LOG says.
   };
 
   static Result<Host> create(const Config& config);
@@ -116,6 +121,11 @@ class Host : public BackendDefaults<Host> {
   /// Works on a communicator that has failed, too: the way on for the ranks that live.
   Result<Host> shrink(const ops::Shrink& op);
 
+  static constexpr bool uses_host_memory = true;
+  Status exchange(const Exchange& exchange);
+  Status declare_unhealthy(Operation operation, const Status& cause);
+  LogSettings log_settings() const;
+
   bool is_healthy() const;
   Status attempt_reconnect(const ops::AttemptReconnect& op);
   Status abort(const ops::Abort& op);
@@ -135,5 +145,7 @@ class Host : public BackendDefaults<Host> {
 
 static_assert(Backend<Host>);
 static_assert(Creatable<Host>);
+static_assert(HasAgreement<Host>);
+static_assert(HasLogSettings<Host>);
 
 }  // namespace comm

@@ -1,5 +1,7 @@
 #include "comm/backends/host.h"
 
+#include <unistd.h>
+
 #include <utility>
 
 #include "comm/backends/host/state.h"
@@ -17,11 +19,14 @@ Result<Host> Host::create(const Config& config) {
     if (!found.ok()) return std::move(found).status();
     launch = std::move(*found);
   }
-  Result<std::unique_ptr<host::Team>> team = host::start(config, launch);
-  if (!team.ok()) return std::move(team).status();
   auto state = std::make_unique<host::State>();
   state->config = config;
+  state->config.log_levels = detail::levels_or_environment(
+      config.log_levels.has_value() ? &*config.log_levels : nullptr, config.log);
+  Result<std::unique_ptr<host::Team>> team = host::start(state->config, launch);
+  if (!team.ok()) return std::move(team).status();
   state->set_team(std::move(*team));
+  state->log->say(LogLevel::info, "made: process %d", static_cast<int>(::getpid()));
   return Host(std::move(state));
 }
 
@@ -171,6 +176,7 @@ Result<std::unique_ptr<host::State>> divided(const host::State& from,
   state->config = from.config;
   state->is_divided = true;
   state->set_team(std::move(*team));
+  state->log->say(LogLevel::info, "made of rank %d of %d", from.team->rank(), from.team->size());
   return state;
 }
 
@@ -227,13 +233,18 @@ Status Host::attempt_reconnect(const ops::AttemptReconnect&) {
   const std::shared_ptr<host::Team> now = state_->shared_team();
   const bool was_repaired = state_->told->take_earlier_than(now->world().epoch);
   if (now != seen || (was_repaired && now->is_healthy())) return {};
+  state_->log->say(LogLevel::warn, "reconnects");
   Status kept = state_->symmetric.retire(*seen);
   if (!kept.ok()) return kept;
   Result<std::unique_ptr<host::Team>> team = host::restart(state_->config, *seen);
-  if (!team.ok()) return std::move(team).status();
+  if (!team.ok()) {
+    state_->log->say(LogLevel::error, "could not reconnect: %s", team.message());
+    return std::move(team).status();
+  }
   state_->group = host::Group();
   state_->symmetric.start_anew();
   state_->set_team(std::move(*team));
+  state_->log->say(LogLevel::warn, "reconnected");
   return {};
 }
 

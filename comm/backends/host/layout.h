@@ -60,6 +60,9 @@ struct Meta {
   }
 };
 
+/// Stands for an exchange of a few bytes in `Meta`: `synchronize` itself never meets other ranks.
+inline constexpr Operation kExchange = Operation::synchronize;
+
 enum class RankState : std::uint32_t { absent, running, left };
 
 /// What belongs to one rank and is not on the path of every operation.

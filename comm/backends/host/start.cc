@@ -78,6 +78,7 @@ class Start {
     world_->size = channel_ == nullptr ? 1 : channel_->world_size();
     world_->epoch = channel_ == nullptr ? 0 : channel_->epoch();
     world_->waiting = WaitPolicy::for_ranks_here(world_->size);
+    world_->waiting.slow_ns = nanoseconds(config.slow_wait);
     world_->slot_bytes = config.slot_bytes;
     world_->timeout_ns = nanoseconds(config.collective_timeout);
     world_->wakes_are_exact = prepare_barrier_everywhere();
@@ -223,6 +224,7 @@ Result<std::unique_ptr<Team>> start(const Host::Config& config, const LaunchConf
   rendezvous.backend_version = "1";
   rendezvous.fingerprint = "slot_bytes=" + std::to_string(config.slot_bytes);
   rendezvous.log = config.log;
+  rendezvous.log_levels = config.log_levels;
   Result<std::unique_ptr<OutOfBand>> channel = OutOfBand::join(std::move(rendezvous));
   if (!channel.ok()) return std::move(channel).status();
   return Start(config, std::shared_ptr<OutOfBand>(std::move(*channel)), launch.init_timeout).run(0);

@@ -10,6 +10,7 @@
 #include "comm/backends/host/group.h"
 #include "comm/backends/host/symmetric.h"
 #include "comm/backends/host/team.h"
+#include "comm/logger.h"
 
 namespace comm::detail::host {
 
@@ -21,6 +22,7 @@ struct State {
   SymmetricMemory symmetric;
   Group group;
 
+  std::shared_ptr<Logger> log;
   std::mutex reconnecting;  ///< One thread at a time rebuilds the communicator.
   const std::shared_ptr<const Told> told = std::make_shared<Told>();
 
@@ -33,6 +35,11 @@ struct State {
     return owned_team;
   }
   void set_team(std::shared_ptr<Team> next) {
+    if (log == nullptr)
+      log = std::make_shared<Logger>(config.log, config.log_levels.value_or(LogLevels()),
+                                     LogPart::host, next->rank(), next->size());
+    log->set_epoch(next->world().epoch);
+    next->set_log(log);
     if (!is_divided) next->set_told(told);
     team = next.get();
     const std::lock_guard<std::mutex> lock(guard);

@@ -10,6 +10,15 @@
 
 namespace comm::detail::host {
 
+namespace {
+
+/// As it is called on the way: an exchange goes by the name of what never is one.
+const char* name_of(Operation operation) {
+  return operation == kExchange ? "a comparison of calls" : to_string(operation);
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Team>> Team::attach(std::shared_ptr<World> world, std::vector<int> members,
                                            int rank, std::uint64_t offset) {
   std::unique_ptr<Team> team(new Team);
@@ -92,7 +101,7 @@ void Team::tell_thread() const {
 
 Status Team::failure(Operation operation) {
   tell_thread();
-  was_told_.store(true, std::memory_order_relaxed);
+  const bool is_news = !was_told_.exchange(true, std::memory_order_relaxed);
   // Whoever writes the cause is a few instructions from the end of it, or died there.
   for (int i = 0; i < 1000 && header_->poison.load(std::memory_order_acquire) != Poison::set; ++i)
     sched_yield();
@@ -100,6 +109,7 @@ Status Team::failure(Operation operation) {
     return make_error(StatusCode::peer_lost, 0,
                       "%s on rank %d of %d: a rank died while it reported a failure",
                       to_string(operation), rank_, size_);
+  if (is_news && log_ != nullptr) log_->say(LogLevel::error, "unhealthy: %s", header_->cause.text);
   return make_error(static_cast<StatusCode>(header_->cause.code), header_->cause.native_code,
                     "%s on rank %d of %d: %s", to_string(operation), rank_, size_,
                     header_->cause.text);
@@ -177,7 +187,7 @@ Status Team::overdue(std::uint64_t missing, std::int64_t timeout_ns, Operation o
         });
     const int n = std::snprintf(ranks + used, sizeof ranks - used, "%s%d (last seen in %s)",
                                 used == 0 ? "" : ", ", r,
-                                w == 0 ? "nothing" : to_string(Meta::from_word(w).operation));
+                                w == 0 ? "nothing" : name_of(Meta::from_word(w).operation));
     used += static_cast<std::size_t>(n);
   }
   return make_error(
@@ -216,7 +226,9 @@ Status Team::wait_slowly(Missing missing, std::int64_t timeout_ns, Operation ope
       return failure(operation);
     pause();
   }
+  const std::int64_t begin = now_ns();
   const std::int64_t deadline = deadline_after(timeout_ns);
+  std::int64_t say_after = timeout_ns == kForever ? kForever : policy.slow_ns;
   const bool exact = world_->wakes_are_exact;
   std::int64_t pause_ns = exact ? policy.first_sleep_ns : 50'000;
   const std::int64_t longest = exact ? policy.longest_sleep_ns : 1'000'000;
@@ -234,6 +246,11 @@ Status Team::wait_slowly(Missing missing, std::int64_t timeout_ns, Operation ope
       if (bad.ok() && left <= 0 && missing() != 0) bad = overdue(on, timeout_ns, operation);
       if (!bad.ok()) return regardless ? std::move(bad) : fail(operation, bad);
       if (!is_yielding) {
+        if (const std::int64_t waited = now_ns() - begin; waited > say_after) {
+          if (log_ != nullptr)
+            log_->say(LogLevel::warn, "%s", overdue(on, waited, operation).message());
+          say_after = waited * 2;
+        }
         sleep(missing, on, std::min({pause_ns, longest, left}), regardless);
         pause_ns = std::min(pause_ns * 2, longest);
         continue;

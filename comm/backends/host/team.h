@@ -16,6 +16,7 @@
 #include "comm/backends/host/layout.h"
 #include "comm/backends/host/world.h"
 #include "comm/health/told.h"
+#include "comm/logger.h"
 #include "comm/operations.h"
 #include "comm/result.h"
 
@@ -127,6 +128,9 @@ class Team {
   /// Whoever is told of a failure of this team is entered there; before others know the team.
   void set_told(std::shared_ptr<const Told> told) { told_ = std::move(told); }
 
+  /// Where failures and slow waits are said; before others know the team.
+  void set_log(std::shared_ptr<Logger> log) { log_ = std::move(log); }
+
   /// Rank `rank` for people: also its rank in the world, where that differs.
   struct Name {
     char text[48];
@@ -169,7 +173,8 @@ class Team {
   std::vector<int> members_;
   Mapping mapping_;
   std::uint64_t offset_ = 0;
-  std::shared_ptr<const Told> told_;   ///< None on a part, which cannot reconnect.
+  std::shared_ptr<const Told> told_;  ///< None on a part, which cannot reconnect.
+  std::shared_ptr<Logger> log_;
   std::atomic<bool> was_told_{false};  ///< Some operation of this rank has returned the cause.
 };
 

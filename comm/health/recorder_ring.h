@@ -34,8 +34,8 @@ enum class SubmissionState : std::uint8_t { started, returned, complete, failed 
 
 /// What is put into a slot: see `recorded_words` in recorded_entry.h.
 struct RecordedWords {
-  std::uint64_t what = 0;    ///< Operation, type, reduction, flags (8 bits each), root or peer (32).
-  std::uint64_t count = 0;   ///< As in `OperationInfo`.
+  std::uint64_t what = 0;   ///< Operation, type, reduction, flags (8 bits each), root or peer (32).
+  std::uint64_t count = 0;  ///< As in `OperationInfo`.
   std::uint64_t stream = 0;  ///< The handle; meaningful where the flags say so.
   std::uint64_t extra = 0;   ///< What the operation alone has.
   std::uint64_t source = 0;  ///< Of send_recv.
@@ -55,7 +55,10 @@ struct RecordedEntry {
 
 class RecorderRing {
  public:
-  enum Flag : std::uint64_t { kStreamGiven = 1, kInGroup = 2, kCollective = 4 };
+  // Flags of a submission.
+  static constexpr std::uint64_t kStreamGiven = 1;
+  static constexpr std::uint64_t kInGroup = 2;
+  static constexpr std::uint64_t kCollective = 4;
   static constexpr int kFlagsShift = 24;
 
   struct Token {
@@ -64,9 +67,10 @@ class RecorderRing {
     std::uint64_t place = 0;  ///< Epoch, and the number of a collective.
   };
 
-  /// `options` are complete. Null where memory has run out.
-  static std::shared_ptr<RecorderRing> make(const RecorderOptions& options, int rank, int world_size,
-                                            std::uint64_t epoch, bool completes_on_return) noexcept;
+  /// `options` are complete. Null where there is no memory for the slots.
+  static std::shared_ptr<RecorderRing> make(const RecorderOptions& options, int rank,
+                                            int world_size, std::uint64_t epoch,
+                                            bool completes_on_return) noexcept;
   RecorderRing(const RecorderRing&) = delete;
   RecorderRing& operator=(const RecorderRing&) = delete;
   ~RecorderRing();
@@ -149,6 +153,7 @@ class RecorderRing {
   std::size_t capacity() const noexcept { return mask_ + 1; }
   const RecorderClock& clock() const noexcept { return clock_; }
   Notes& notes() const noexcept { return *notes_; }
+  const RecorderOptions& options() const noexcept;
 
   static constexpr int kNumberBits = 44;
   static constexpr std::uint64_t kNumberMask = (std::uint64_t{1} << kNumberBits) - 1;
@@ -182,7 +187,10 @@ class RecorderRing {
   }
   std::uint64_t taken(const Token& token) const noexcept {
     const std::uint64_t ticks = clock_.ticks() - token.submitted;
-    return ticks < kMostTaken ? ticks : kMostTaken;
+    if (ticks <= kMostTaken) [[likely]]
+      return ticks;
+    // Counters of two processors may differ by a tick; an older one is no wait of centuries.
+    return static_cast<std::int64_t>(ticks) < 0 ? 0 : kMostTaken;
   }
   bool read_slot(std::uint64_t sequence, RecordedEntry& entry) const noexcept;
   /// Makes what has returned complete. False: it was complete before, or is another submission's.

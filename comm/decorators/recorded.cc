@@ -1,0 +1,41 @@
+#include "comm/decorators/recorded_state.h"
+
+namespace comm::detail {
+namespace {
+
+std::string epoch_part(const RecorderRing::Token& token) {
+  const std::uint64_t epoch = token.place >> RecorderRing::kNumberBits;
+  return epoch == 0 ? std::string() : "epoch" + std::to_string(epoch) + ".";
+}
+
+}  // namespace
+
+RecorderOptions RecorderState::options_for(std::string name) const {
+  RecorderOptions options;
+  if (ring_ != nullptr) options = ring_->options();
+  options.name += name;
+  return options;
+}
+
+void record_failure(RecorderRing& ring, Operation operation, const RecorderRing::Token& token,
+                    const Status& status, bool is_healthy) noexcept {
+  // A group ends on its failure, too.
+  if (operation == Operation::group_end) ring.group_closed();
+  ring.failed(token, status, is_healthy);
+}
+
+std::string name_of_part(const ops::Split& op, const RecorderRing::Token& token) {
+  return "/" + epoch_part(token) + "split" +
+         std::to_string(token.place & RecorderRing::kNumberMask) + "c" + std::to_string(op.color);
+}
+
+std::string name_of_part(const ops::Shrink& op, const RecorderRing::Token& token) {
+  constexpr std::size_t kNamed = 8;
+  std::string name = "/" + epoch_part(token) + "shrink";
+  for (std::size_t i = 0; i < op.excluded_count && i < kNamed; ++i)
+    name += "-" + std::to_string(op.excluded[i]);
+  if (op.excluded_count > kNamed) name += "-and" + std::to_string(op.excluded_count - kNamed);
+  return name;
+}
+
+}  // namespace comm::detail

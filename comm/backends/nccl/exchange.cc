@@ -7,18 +7,18 @@ namespace {
 
 /// Sends and receives of one call, in one group of NCCL's. The group closes on every path, and the
 /// first failure is what comes of it.
-class Exchange {
+class Messages {
  public:
-  Exchange(Entry& call, DataType type, cudaStream_t stream)
+  Messages(Entry& call, DataType type, cudaStream_t stream)
       : comm_(call.comm()),
         type_(native_to_move(type)),
         size_(size_of(type)),
         stream_(stream),
         result_(ncclGroupStart()),
         is_open_(result_ == ncclSuccess) {}
-  Exchange(const Exchange&) = delete;
-  Exchange& operator=(const Exchange&) = delete;
-  ~Exchange() { (void)end(); }
+  Messages(const Messages&) = delete;
+  Messages& operator=(const Messages&) = delete;
+  ~Messages() { (void)end(); }
 
   /// `offset` is in elements.
   void send(const void* from, std::size_t offset, std::size_t count, int peer) {
@@ -58,7 +58,7 @@ std::size_t block(int rank, std::size_t count) {
 
 using detail::nccl::block;
 using detail::nccl::Entry;
-using detail::nccl::Exchange;
+using detail::nccl::Messages;
 using detail::nccl::native_to_move;
 using detail::nccl::submit;
 
@@ -73,14 +73,14 @@ Status Nccl::gather(const ops::Gather& op) {
     return call.settle(detail::nccl::gather(op.send, op.recv, op.count, native_to_move(op.type),
                                             op.root, call.comm(), stream),
                        "ncclGather");
-  Exchange exchange(call, op.type, stream);
+  Messages messages(call, op.type, stream);
   const auto* in_place =
       static_cast<std::byte*>(op.recv) + block(op.root, op.count) * size_of(op.type);
   const bool is_there = s.rank == op.root && op.send == in_place;
-  if (!is_there) exchange.send(op.send, 0, op.count, op.root);
+  if (!is_there) messages.send(op.send, 0, op.count, op.root);
   for (int r = 0; s.rank == op.root && r < s.world_size; ++r)
-    if (r != s.rank || !is_there) exchange.recv(op.recv, block(r, op.count), op.count, r);
-  return call.settle(exchange.end(), "a grouped gather");
+    if (r != s.rank || !is_there) messages.recv(op.recv, block(r, op.count), op.count, r);
+  return call.settle(messages.end(), "a grouped gather");
 }
 
 Status Nccl::scatter(const ops::Scatter& op) {
@@ -94,14 +94,14 @@ Status Nccl::scatter(const ops::Scatter& op) {
     return call.settle(detail::nccl::scatter(op.send, op.recv, op.count, native_to_move(op.type),
                                              op.root, call.comm(), stream),
                        "ncclScatter");
-  Exchange exchange(call, op.type, stream);
+  Messages messages(call, op.type, stream);
   const auto* in_place =
       static_cast<const std::byte*>(op.send) + block(op.root, op.count) * size_of(op.type);
   const bool is_there = s.rank == op.root && op.recv == in_place;
   for (int r = 0; s.rank == op.root && r < s.world_size; ++r)
-    if (r != s.rank || !is_there) exchange.send(op.send, block(r, op.count), op.count, r);
-  if (!is_there) exchange.recv(op.recv, 0, op.count, op.root);
-  return call.settle(exchange.end(), "a grouped scatter");
+    if (r != s.rank || !is_there) messages.send(op.send, block(r, op.count), op.count, r);
+  if (!is_there) messages.recv(op.recv, 0, op.count, op.root);
+  return call.settle(messages.end(), "a grouped scatter");
 }
 
 Status Nccl::all_to_all(const ops::AllToAll& op) {
@@ -115,12 +115,12 @@ Status Nccl::all_to_all(const ops::AllToAll& op) {
     return call.settle(detail::nccl::all_to_all(op.send, op.recv, op.count, native_to_move(op.type),
                                                 call.comm(), stream),
                        "ncclAlltoAll");
-  Exchange exchange(call, op.type, stream);
+  Messages messages(call, op.type, stream);
   for (int r = 0; r < s.world_size; ++r) {
-    exchange.send(op.send, block(r, op.count), op.count, r);
-    exchange.recv(op.recv, block(r, op.count), op.count, r);
+    messages.send(op.send, block(r, op.count), op.count, r);
+    messages.recv(op.recv, block(r, op.count), op.count, r);
   }
-  return call.settle(exchange.end(), "a grouped all-to-all");
+  return call.settle(messages.end(), "a grouped all-to-all");
 }
 
 Status Nccl::all_to_all_v(const ops::AllToAllV& op) {
@@ -133,17 +133,17 @@ Status Nccl::all_to_all_v(const ops::AllToAllV& op) {
   if (!sound.ok()) return sound;
   Entry call(s, Operation::all_to_all_v);
   if (!call.ok()) return call.take();
-  Exchange exchange(call, op.type, s.stream_of(op.stream));
+  Messages messages(call, op.type, s.stream_of(op.stream));
   std::size_t sent = 0;
   std::size_t received = 0;
   for (int r = 0; r < s.world_size; ++r) {
     // Nothing is exchanged where there is nothing: both sides know the count.
-    if (op.send_counts[r] > 0) exchange.send(op.send, sent, op.send_counts[r], r);
-    if (op.recv_counts[r] > 0) exchange.recv(op.recv, received, op.recv_counts[r], r);
+    if (op.send_counts[r] > 0) messages.send(op.send, sent, op.send_counts[r], r);
+    if (op.recv_counts[r] > 0) messages.recv(op.recv, received, op.recv_counts[r], r);
     sent += op.send_counts[r];
     received += op.recv_counts[r];
   }
-  return call.settle(exchange.end(), "a grouped all-to-all");
+  return call.settle(messages.end(), "a grouped all-to-all");
 }
 
 Status Nccl::send_to(const ops::SendTo& op) {
@@ -178,10 +178,10 @@ Status Nccl::send_recv(const ops::SendRecv& op) {
   if (!sound.ok()) return sound;
   Entry call(s, Operation::send_recv);
   if (!call.ok()) return call.take();
-  Exchange exchange(call, op.type, s.stream_of(op.stream));
-  exchange.send(op.send, 0, op.send_count, op.dest);
-  exchange.recv(op.recv, 0, op.recv_count, op.source);
-  return call.settle(exchange.end(), "a grouped send and receive");
+  Messages messages(call, op.type, s.stream_of(op.stream));
+  messages.send(op.send, 0, op.send_count, op.dest);
+  messages.recv(op.recv, 0, op.recv_count, op.source);
+  return call.settle(messages.end(), "a grouped send and receive");
 }
 
 }  // namespace comm

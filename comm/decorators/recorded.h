@@ -22,6 +22,7 @@
 ///
 /// Threads: as the backend's; it adds no thread and no order of its own.
 
+#include <bit>
 #include <concepts>
 #include <cstdint>
 #include <string>
@@ -70,19 +71,36 @@ class Recorded : public Decorator<Recorded<B>, B> {
 
   template <class Op, class Next>
   [[gnu::always_inline]] auto around(const Op& op, Next next) {
-    detail::RecorderRing::Token token;
-    return run(op, next, token);
+    std::uint64_t sequence = 0;
+    return run(op, next, sequence);
+  }
+
+  /// As `around` does it, in as little code as can be, so that it is inlined where Nccl's own is.
+  [[gnu::always_inline]] constexpr Status all_reduce(const ops::AllReduce& op) {
+    if constexpr (B::moves_data && !kCompletesOnReturn) {
+      detail::RecorderRing* ring = state_.ring().get();
+      const std::uint64_t sequence = detail::RecorderRing::begin_collective(
+          ring, detail::recorded_what(op), op.count, detail::recorded_stream(op),
+          std::bit_cast<std::uint64_t>(op.op.factor()));
+      Status outcome = this->inner().all_reduce(op);
+      if (!outcome.ok()) [[unlikely]]
+        return all_reduce_failed(sequence, std::move(outcome));
+      detail::RecorderRing::returned(ring, sequence);
+      return {};
+    } else {
+      return Base::all_reduce(op);
+    }
   }
 
   constexpr Result<Ticket> all_reduce_deferred(const ops::AllReduceDeferred& op) {
     if constexpr (std::same_as<Ticket, typename B::Ticket>) {
       return Base::all_reduce_deferred(op);
     } else {
-      detail::RecorderRing::Token token;
+      std::uint64_t sequence = 0;
       auto made = run(
-          op, [&] { return this->inner().all_reduce_deferred(op); }, token);
+          op, [&] { return this->inner().all_reduce_deferred(op); }, sequence);
       if (!made.ok()) return std::move(made).status();
-      return Ticket(std::move(*made), state_.ring(), token);
+      return Ticket(std::move(*made), state_.ring(), sequence);
     }
   }
 
@@ -115,36 +133,33 @@ class Recorded : public Decorator<Recorded<B>, B> {
         state_(this->inner(), kCompletesOnReturn, parent.options_for(std::move(name))) {}
 
   template <class Op, class Next>
-  [[gnu::always_inline]] auto run(const Op& op, Next next, detail::RecorderRing::Token& token)
+  [[gnu::always_inline]] auto run(const Op& op, Next next, std::uint64_t& sequence)
       -> decltype(next()) {
-    using detail::RecorderRing;
-    RecorderRing* ring = state_.ring().get();
-    if (ring == nullptr) [[unlikely]]
-      return next();
-    if constexpr (!detail::is_recorded_when_frozen(Op::operation)) {
-      if (ring->is_frozen()) [[unlikely]] {
-        ring->refuse();
-        return next();
-      }
-    }
-    token = ring->begin<detail::is_collective(Op::operation)>(
-        detail::recorded_words(op, this->world_size()));
+    detail::RecorderRing* ring = state_.ring().get();
+    sequence = detail::record_begin(ring, op, this->world_size());
     auto outcome = next();
     if (outcome.ok()) [[likely]]
-      detail::record_return<Op, kCompletesOnReturn>(*ring, op, token);
+      detail::record_return<Op, kCompletesOnReturn>(ring, op, sequence);
     else
-      detail::record_failure(*ring, Op::operation, token, detail::status_of(outcome),
+      detail::record_failure(ring, Op::operation, sequence, detail::status_of(outcome),
                              this->is_healthy());
+    return outcome;
+  }
+
+  [[gnu::cold, gnu::noinline]] Status all_reduce_failed(std::uint64_t sequence, Status outcome) {
+    detail::record_failure(state_.ring().get(), Operation::all_reduce, sequence, outcome,
+                           this->is_healthy());
     return outcome;
   }
 
   template <class Op, class Next>
   constexpr Result<Recorded> divided(const Op& op, Next next) {
     if constexpr (B::moves_data) {
-      detail::RecorderRing::Token token;
-      Result<B> made = run(op, next, token);
+      std::uint64_t sequence = 0;
+      Result<B> made = run(op, next, sequence);
       if (!made.ok()) return std::move(made).status();
-      return Recorded(std::move(*made), state_, detail::name_of_part(op, token));
+      if (sequence == 0) return Recorded(std::move(*made));  // No memory to record in.
+      return Recorded(std::move(*made), state_, detail::name_of_part(op, *state_.ring(), sequence));
     } else {
       Result<B> made = next();
       if (!made.ok()) return std::move(made).status();

@@ -51,20 +51,20 @@ struct NoRecorderState {
 template <class T>
 class RecordedTicket {
  public:
-  RecordedTicket(T inner, std::shared_ptr<RecorderRing> ring, const RecorderRing::Token& token)
-      : inner_(std::move(inner)), ring_(std::move(ring)), token_(token) {}
+  RecordedTicket(T inner, std::shared_ptr<RecorderRing> ring, std::uint64_t sequence)
+      : inner_(std::move(inner)), ring_(std::move(ring)), sequence_(sequence) {}
 
   Status join(Stream stream) {
     Status joined = inner_.join(stream);
-    if (joined.ok() && ring_ != nullptr && token_.sequence != 0)
-      ring_->joined(token_, reinterpret_cast<std::uintptr_t>(stream.get()), stream.is_given());
+    if (joined.ok() && ring_ != nullptr && sequence_ != 0)
+      ring_->joined(sequence_, reinterpret_cast<std::uintptr_t>(stream.get()), stream.is_given());
     return joined;
   }
 
  private:
   T inner_;
   std::shared_ptr<RecorderRing> ring_;
-  RecorderRing::Token token_;
+  std::uint64_t sequence_;
 };
 
 /// These say how a failure was dealt with.
@@ -72,6 +72,46 @@ constexpr bool is_recorded_when_frozen(Operation operation) {
   return operation == Operation::attempt_reconnect || operation == Operation::shrink ||
          operation == Operation::abort;
 }
+
+/// 0 where it is not recorded.
+template <class Op>
+[[gnu::always_inline]] inline std::uint64_t record_begin(RecorderRing* ring, const Op& op,
+                                                         int world_size) {
+  const RecordedWords words = recorded_words(op, world_size);
+  if constexpr (is_collective(Op::operation))
+    return RecorderRing::begin_collective(ring, words.what, words.count, words.stream, words.extra);
+  else
+    return RecorderRing::begin_other(ring, words, is_recorded_when_frozen(Op::operation));
+}
+
+/// An operation has returned without an error.
+template <class Op, bool kCompletesOnReturn>
+[[gnu::always_inline]] inline void record_return(RecorderRing* ring, const Op& op,
+                                                 std::uint64_t sequence) {
+  constexpr Operation kOperation = Op::operation;
+  if constexpr (kOperation == Operation::group_start) {
+    RecorderRing::complete(ring, sequence);
+    if (sequence != 0) ring->group_opened();
+  } else if constexpr (kOperation == Operation::group_end) {
+    RecorderRing::complete(ring, sequence);
+    if (sequence != 0) ring->group_closed(kCompletesOnReturn, sequence);
+  } else if constexpr (waits_for_stream(kOperation) && !kCompletesOnReturn) {
+    RecorderRing::complete(ring, sequence);
+    const Stream stream = info_of(op).stream;
+    if (sequence != 0)
+      ring->stream_done(sequence, reinterpret_cast<std::uintptr_t>(stream.get()),
+                        stream.is_given());
+  } else if constexpr (!is_on_stream(kOperation)) {
+    RecorderRing::complete(ring, sequence);
+  } else if constexpr (kCompletesOnReturn) {
+    RecorderRing::complete_unless_in_group(ring, sequence);
+  } else {
+    RecorderRing::returned(ring, sequence);
+  }
+}
+
+[[gnu::cold]] void record_failure(RecorderRing* ring, Operation operation, std::uint64_t sequence,
+                                  const Status& status, bool is_healthy) noexcept;
 
 inline const Status& status_of(const Status& status) {
   return status;
@@ -81,43 +121,9 @@ const Status& status_of(const Result<T>& result) {
   return result.status();
 }
 
-/// An operation has returned without an error.
-template <class Op, bool kCompletesOnReturn>
-[[gnu::always_inline]] inline void record_return(RecorderRing& ring, const Op& op,
-                                                 const RecorderRing::Token& token) {
-  constexpr Operation kOperation = Op::operation;
-  if constexpr (kOperation == Operation::group_start) {
-    ring.complete(token);
-    ring.group_opened();
-  } else if constexpr (kOperation == Operation::group_end) {
-    ring.complete(token);
-    ring.group_closed();
-    if (kCompletesOnReturn && !ring.in_group()) ring.group_done(token);
-  } else if constexpr (waits_for_stream(kOperation)) {
-    ring.complete(token);
-    if constexpr (!kCompletesOnReturn) {
-      const Stream stream = info_of(op).stream;
-      ring.stream_done(token, reinterpret_cast<std::uintptr_t>(stream.get()), stream.is_given());
-    }
-  } else if constexpr (!is_on_stream(kOperation)) {
-    ring.complete(token);
-  } else if constexpr (kCompletesOnReturn) {
-    if (ring.in_group()) [[unlikely]]
-      ring.returned(token);
-    else
-      ring.complete(token);
-  } else {
-    ring.returned(token);
-  }
-}
-
-[[gnu::cold]] void record_failure(RecorderRing& ring, Operation operation,
-                                  const RecorderRing::Token& token, const Status& status,
-                                  bool is_healthy) noexcept;
-
 /// "/split12c1": the same on all ranks that come into one part. `shrink` is not a call of all ranks,
 /// so there it is the excluded that make the name.
-std::string name_of_part(const ops::Split& op, const RecorderRing::Token& token);
-std::string name_of_part(const ops::Shrink& op, const RecorderRing::Token& token);
+std::string name_of_part(const ops::Split& op, const RecorderRing& ring, std::uint64_t sequence);
+std::string name_of_part(const ops::Shrink& op, const RecorderRing& ring, std::uint64_t sequence);
 
 }  // namespace comm::detail

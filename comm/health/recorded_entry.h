@@ -43,22 +43,50 @@ constexpr bool has_root(Operation operation) {
 /// In place of a reduction, where there is none.
 inline constexpr std::uint64_t kNoReduction = 0xff;
 
+/// `RecordedWords::what`, but for what the ring puts in.
 template <class Op>
-[[gnu::always_inline]] constexpr RecordedWords recorded_words(const Op& op,
-                                                              [[maybe_unused]] int world_size) {
+[[gnu::always_inline]] constexpr std::uint64_t recorded_what(const Op& op) {
   constexpr Operation kOperation = Op::operation;
-  const OperationInfo info = info_of(op);
+  std::uint64_t what = static_cast<std::uint64_t>(kOperation);
+  if constexpr (is_collective(kOperation))
+    what |= RecorderRing::kCollective << RecorderRing::kFlagsShift;
+  if constexpr (requires { op.type; })
+    what |= static_cast<std::uint64_t>(op.type) << 8;
+  else if constexpr (kOperation == Operation::recv_command_u32)
+    what |= static_cast<std::uint64_t>(DataType::u32) << 8;
+  if constexpr (requires { op.op; })
+    what |= static_cast<std::uint64_t>(op.op.kind()) << 16;
+  else
+    what |= kNoReduction << 16;
+  // A deferred one's is the communicator's own until the ticket is joined.
+  if constexpr (kOperation != Operation::all_reduce_deferred && requires { op.stream; })
+    what |= static_cast<std::uint64_t>(op.stream.is_given()) << RecorderRing::kFlagsShift;
+  int partner = -1;
+  if constexpr (requires { op.root; }) partner = op.root;
+  if constexpr (requires { op.peer; }) partner = op.peer;
+  if constexpr (requires { op.dest; }) partner = op.dest;
+  if constexpr (requires { op.color; }) partner = op.color;
+  return what | static_cast<std::uint64_t>(static_cast<std::uint32_t>(partner)) << 32;
+}
+
+/// Null where none is given.
+template <class Op>
+[[gnu::always_inline]] constexpr std::uint64_t recorded_stream(const Op& op) {
+  if constexpr (Op::operation != Operation::all_reduce_deferred && requires { op.stream; })
+    return reinterpret_cast<std::uintptr_t>(op.stream.get());
+  else
+    return 0;
+}
+
+template <class Op>
+constexpr RecordedWords recorded_words(const Op& op, [[maybe_unused]] int world_size) {
+  constexpr Operation kOperation = Op::operation;
   RecordedWords words;
-  words.count = info.count;
-  int partner = has_root(kOperation) ? info.root : info.peer;
-  bool is_given = info.stream.is_given();
-  // Its stream is the communicator's own until the ticket is joined.
-  if constexpr (kOperation == Operation::all_reduce_deferred) is_given = false;
-  if (is_given) words.stream = reinterpret_cast<std::uintptr_t>(info.stream.get());
-  if constexpr (kOperation == Operation::split) {
-    partner = op.color;
-    words.extra = static_cast<std::uint64_t>(op.key);
-  }
+  words.what = recorded_what(op);
+  words.stream = recorded_stream(op);
+  words.count = info_of(op).count;
+  if constexpr (requires { op.op; }) words.extra = std::bit_cast<std::uint64_t>(op.op.factor());
+  if constexpr (kOperation == Operation::split) words.extra = static_cast<std::uint64_t>(op.key);
   if constexpr (kOperation == Operation::shrink) words.count = op.excluded_count;
   if constexpr (kOperation == Operation::send_recv) {
     words.extra = op.recv_count;
@@ -70,16 +98,6 @@ template <class Op>
       words.extra += op.recv_counts[i];
     }
   }
-  std::uint64_t reduction = kNoReduction;
-  if constexpr (requires { op.op; }) {
-    reduction = static_cast<std::uint64_t>(op.op.kind());
-    words.extra = std::bit_cast<std::uint64_t>(op.op.factor());
-  }
-  words.what = static_cast<std::uint64_t>(kOperation) | static_cast<std::uint64_t>(info.type) << 8 |
-               reduction << 16 |
-               (is_given ? RecorderRing::kStreamGiven : std::uint64_t{0})
-                   << RecorderRing::kFlagsShift |
-               static_cast<std::uint64_t>(static_cast<std::uint32_t>(partner)) << 32;
   return words;
 }
 

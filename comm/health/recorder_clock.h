@@ -25,18 +25,23 @@ class RecorderClock {
  public:
   RecorderClock() noexcept;
 
-  [[gnu::always_inline]] std::uint64_t ticks() const noexcept {
+  /// Whether `counter` may stand for `ticks`.
+  bool is_counter() const noexcept { return is_counter_; }
+
+  [[gnu::always_inline]] static std::uint64_t counter() noexcept {
 #if defined(__x86_64__)
-    if (is_counter_) [[likely]]
-      return __builtin_ia32_rdtsc();
+    return __builtin_ia32_rdtsc();
 #elif defined(__aarch64__)
-    if (is_counter_) [[likely]] {
-      std::uint64_t value;
-      asm volatile("mrs %0, cntvct_el0" : "=r"(value));
-      return value;
-    }
+    std::uint64_t value;
+    asm volatile("mrs %0, cntvct_el0" : "=r"(value));
+    return value;
+#else
+    return 0;
 #endif
-    return monotonic_ticks();
+  }
+
+  std::uint64_t ticks() const noexcept {
+    return is_counter_ ? counter() : monotonic_ticks();
   }
 
   ClockReading read() const noexcept;

@@ -32,6 +32,7 @@ RecorderRing::RecorderRing(std::unique_ptr<Slot[]> slots, std::size_t count,
       mask_(count - 1),
       lap_bits_(std::countr_zero(count)),
       completes_on_return_(completes_on_return),
+      is_plain_(clock_.is_counter()),
       place_(epoch << kNumberBits | 1),
       notes_(std::move(notes)) {}
 
@@ -41,19 +42,104 @@ const RecorderOptions& RecorderRing::options() const noexcept {
   return notes_->options;
 }
 
-void RecorderRing::failed(const Token& token, const Status& status, bool is_healthy) noexcept {
-  slot_of(token.sequence)
-      .outcome.store(lap_of(token.sequence) | kReturned |
-                         static_cast<std::uint64_t>(status.code()) << kCodeShift | taken(token),
+template <bool kIsCollective>
+[[gnu::always_inline]] inline std::uint64_t RecorderRing::record(const RecordedWords& words,
+                                                                 std::uint64_t ticks) noexcept {
+  const std::uint64_t sequence = sequence_.fetch_add(1, std::memory_order_relaxed) + 1;
+  const std::uint64_t place =
+      kIsCollective ? place_.fetch_add(1, std::memory_order_relaxed)
+                    : (place_.load(std::memory_order_relaxed) & ~kNumberMask) | words.source;
+  Slot& slot = slot_of(sequence);
+  // Each release store carries the first one: a reader that sees any of them sees that the slot is
+  // being written. The outcome is still that of an earlier lap, and says so.
+  slot.stamp.store(sequence * 2 + 1, std::memory_order_relaxed);
+  slot.submitted.store(ticks, std::memory_order_release);
+  slot.what.store(words.what | group_flag_.load(std::memory_order_relaxed),
+                  std::memory_order_release);
+  slot.place.store(place, std::memory_order_release);
+  slot.count.store(words.count, std::memory_order_release);
+  slot.stream.store(words.stream, std::memory_order_release);
+  slot.extra.store(words.extra, std::memory_order_release);
+  slot.stamp.store(sequence * 2 + 2, std::memory_order_release);
+  return sequence;
+}
+
+std::uint64_t RecorderRing::begin_collective(RecorderRing* ring, std::uint64_t what,
+                                             std::uint64_t count, std::uint64_t stream,
+                                             std::uint64_t extra) noexcept {
+  // Nothing is called on this way but at its end, so it needs no stack.
+  if (ring == nullptr || !ring->is_plain_.load(std::memory_order_relaxed)) [[unlikely]]
+    return begin_otherwise(ring, what, count, stream, extra);
+  return ring->record<true>({what, count, stream, extra, 0}, RecorderClock::counter());
+}
+
+std::uint64_t RecorderRing::begin_otherwise(RecorderRing* ring, std::uint64_t what,
+                                            std::uint64_t count, std::uint64_t stream,
+                                            std::uint64_t extra) noexcept {
+  if (ring == nullptr) return 0;
+  if (ring->frozen_.load(std::memory_order_relaxed)) {
+    ring->refused_.fetch_add(1, std::memory_order_relaxed);
+    return 0;
+  }
+  return ring->record<true>({what, count, stream, extra, 0}, ring->clock_.ticks());
+}
+
+std::uint64_t RecorderRing::begin_other(RecorderRing* ring, const RecordedWords& words,
+                                        bool even_frozen) noexcept {
+  if (ring == nullptr) return 0;
+  if (ring->frozen_.load(std::memory_order_relaxed) && !even_frozen) {
+    ring->refused_.fetch_add(1, std::memory_order_relaxed);
+    return 0;
+  }
+  return ring->record<false>(words, ring->clock_.ticks());
+}
+
+void RecorderRing::set_frozen(bool frozen) noexcept {
+  frozen_.store(frozen, std::memory_order_relaxed);
+  is_plain_.store(!frozen && clock_.is_counter(), std::memory_order_relaxed);
+}
+
+std::uint64_t RecorderRing::taken(const Slot& slot) const noexcept {
+  const std::uint64_t ticks = clock_.ticks() - slot.submitted.load(std::memory_order_relaxed);
+  if (ticks <= kMostTaken) return ticks;
+  // Counters of two processors may differ by a tick; an older one is no wait of centuries.
+  return static_cast<std::int64_t>(ticks) < 0 ? 0 : kMostTaken;
+}
+
+void RecorderRing::returned(RecorderRing* ring, std::uint64_t sequence) noexcept {
+  if (sequence == 0) [[unlikely]]
+    return;
+  ring->slot_of(sequence).outcome.store(ring->lap_of(sequence) | kReturned,
+                                        std::memory_order_release);
+}
+
+void RecorderRing::complete(RecorderRing* ring, std::uint64_t sequence) noexcept {
+  if (sequence == 0) return;
+  Slot& slot = ring->slot_of(sequence);
+  slot.outcome.store(ring->lap_of(sequence) | kReturned | kComplete | ring->taken(slot),
                      std::memory_order_release);
+}
+
+void RecorderRing::complete_unless_in_group(RecorderRing* ring, std::uint64_t sequence) noexcept {
+  if (sequence != 0 && ring->group_flag_.load(std::memory_order_relaxed) != 0)
+    returned(ring, sequence);
+  else
+    complete(ring, sequence);
+}
+
+void RecorderRing::failed(std::uint64_t sequence, const Status& status, bool is_healthy) noexcept {
+  slot_of(sequence).outcome.store(lap_of(sequence) | kReturned |
+                                      static_cast<std::uint64_t>(status.code()) << kCodeShift |
+                                      taken(slot_of(sequence)),
+                                  std::memory_order_release);
   if (status.code() == StatusCode::invalid_argument || status.code() == StatusCode::unsupported)
     return;
-  if (!is_healthy) frozen_.store(true, std::memory_order_relaxed);
+  if (!is_healthy) set_frozen(true);
   {
     const std::lock_guard<std::mutex> lock(notes_->mutex);
     if (notes_->has_failed) return;
     notes_->has_failed = true;
-    notes_->failed_sequence = token.sequence;
+    notes_->failed_sequence = sequence;
     notes_->code = status.code();
     notes_->native_code = status.native_code();
     notes_->message = status.message();
@@ -68,16 +154,15 @@ bool RecorderRing::mark(std::uint64_t sequence) noexcept {
   if ((outcome & kComplete) != 0) return false;
   const bool has_failed = (outcome >> kCodeShift & 0xf) != 0;
   if ((outcome & kReturned) != 0 && !has_failed) {
-    const Token token{sequence, slot.submitted.load(std::memory_order_relaxed), 0};
-    slot.outcome.store(lap_of(sequence) | kReturned | kComplete | taken(token),
-                       std::memory_order_release);
+    complete(this, sequence);
   }
   return true;
 }
 
-void RecorderRing::stream_done(const Token& token, std::uint64_t stream, bool is_given) noexcept {
-  const std::uint64_t last = oldest(token.sequence);
-  for (std::uint64_t s = token.sequence - 1; s >= last; --s) {
+void RecorderRing::stream_done(std::uint64_t sequence, std::uint64_t stream,
+                               bool is_given) noexcept {
+  const std::uint64_t last = oldest(sequence);
+  for (std::uint64_t s = sequence - 1; s >= last; --s) {
     const Slot& slot = slot_of(s);
     if (slot.stamp.load(std::memory_order_acquire) != s * 2 + 2) continue;
     const RecordedWords words{.what = slot.what.load(std::memory_order_acquire)};
@@ -88,13 +173,21 @@ void RecorderRing::stream_done(const Token& token, std::uint64_t stream, bool is
   }
 }
 
-void RecorderRing::group_closed() noexcept {
-  if (in_group()) depth_.fetch_sub(1, std::memory_order_relaxed);
+void RecorderRing::group_opened() noexcept {
+  depth_.fetch_add(1, std::memory_order_relaxed);
+  group_flag_.store(kInGroup << kFlagsShift, std::memory_order_relaxed);
 }
 
-void RecorderRing::group_done(const Token& token) noexcept {
-  const std::uint64_t last = oldest(token.sequence);
-  for (std::uint64_t s = token.sequence - 1; s >= last; --s) {
+void RecorderRing::group_closed(bool completes, std::uint64_t sequence) noexcept {
+  if (depth_.load(std::memory_order_relaxed) == 0) return;
+  if (depth_.fetch_sub(1, std::memory_order_relaxed) > 1) return;
+  group_flag_.store(0, std::memory_order_relaxed);
+  if (completes) group_done(sequence);
+}
+
+void RecorderRing::group_done(std::uint64_t sequence) noexcept {
+  const std::uint64_t last = oldest(sequence);
+  for (std::uint64_t s = sequence - 1; s >= last; --s) {
     const Slot& slot = slot_of(s);
     if (slot.stamp.load(std::memory_order_acquire) != s * 2 + 2) continue;
     const RecordedWords words{.what = slot.what.load(std::memory_order_acquire)};
@@ -104,9 +197,9 @@ void RecorderRing::group_done(const Token& token) noexcept {
   }
 }
 
-void RecorderRing::joined(const Token& token, std::uint64_t stream, bool is_given) noexcept {
-  Slot& slot = slot_of(token.sequence);
-  if (!is_given || slot.stamp.load(std::memory_order_acquire) != token.sequence * 2 + 2) return;
+void RecorderRing::joined(std::uint64_t sequence, std::uint64_t stream, bool is_given) noexcept {
+  Slot& slot = slot_of(sequence);
+  if (!is_given || slot.stamp.load(std::memory_order_acquire) != sequence * 2 + 2) return;
   slot.stream.store(stream, std::memory_order_release);
   slot.what.fetch_or(kStreamGiven << kFlagsShift, std::memory_order_release);
 }
@@ -117,13 +210,14 @@ void RecorderRing::rebuilt(int rank, int world_size, std::uint64_t epoch) noexce
     notes_->rank = rank;
     notes_->world_size = world_size;
     // Several threads may ask for one rebuild, and each is told that it succeeded.
-    if (this->epoch() == epoch && !is_frozen()) return;
+    if (this->epoch() == epoch && !frozen_.load(std::memory_order_relaxed)) return;
     notes_->has_failed = false;
     notes_->message.clear();
     if (this->epoch() != epoch) place_.store(epoch << kNumberBits | 1, std::memory_order_relaxed);
   }
   depth_.store(0, std::memory_order_relaxed);
-  frozen_.store(false, std::memory_order_relaxed);
+  group_flag_.store(0, std::memory_order_relaxed);
+  set_frozen(false);
 }
 
 bool RecorderRing::read_slot(std::uint64_t sequence, RecordedEntry& entry) const noexcept {

@@ -6,9 +6,9 @@
 /// what was read of it belongs together (a seqlock whose every word is atomic, so that no thread ever
 /// races with another).
 ///
-///     RecorderRing::Token token = ring.begin<true>(what, count, stream, extra);
+///     std::uint64_t sequence = RecorderRing::begin_collective(ring, what, count, stream, extra);
 ///     … the operation …
-///     ring.end(token, RecorderRing::kComplete);
+///     RecorderRing::complete(ring, sequence);
 ///
 /// A slot's stamp is its sequence number, from 1. Its outcome is one word (low bits of the lap, state,
 /// code, ticks taken), written when the operation returns and again when it is seen complete; the lap
@@ -61,12 +61,6 @@ class RecorderRing {
   static constexpr std::uint64_t kCollective = 4;
   static constexpr int kFlagsShift = 24;
 
-  struct Token {
-    std::uint64_t sequence = 0;
-    std::uint64_t submitted = 0;
-    std::uint64_t place = 0;  ///< Epoch, and the number of a collective.
-  };
-
   /// `options` are complete. Null where there is no memory for the slots.
   static std::shared_ptr<RecorderRing> make(const RecorderOptions& options, int rank,
                                             int world_size, std::uint64_t epoch,
@@ -75,69 +69,48 @@ class RecorderRing {
   RecorderRing& operator=(const RecorderRing&) = delete;
   ~RecorderRing();
 
-  /// After a failure that made the communicator unhealthy, what is refused is counted and not
-  /// recorded: it would push out what led to the failure.
-  bool is_frozen() const noexcept { return frozen_.load(std::memory_order_relaxed); }
-  void refuse() noexcept { refused_.fetch_add(1, std::memory_order_relaxed); }
+  /// Takes the next slot; returns its sequence number, or 0 where nothing is recorded: there is no
+  /// ring, or it is frozen. After a failure that made the communicator unhealthy, what is refused is
+  /// counted and not recorded, for it would push out what led to the failure.
+  ///
+  /// Calls, and not inline: a backend's own operations are to stay small enough to be inlined.
+  static std::uint64_t begin_collective(RecorderRing* ring, std::uint64_t what, std::uint64_t count,
+                                        std::uint64_t stream, std::uint64_t extra) noexcept;
+  static std::uint64_t begin_other(RecorderRing* ring, const RecordedWords& words,
+                                   bool even_frozen) noexcept;
 
-  template <bool kIsCollective>
-  [[gnu::always_inline]] Token begin(const RecordedWords& words) noexcept {
-    Token token;
-    token.sequence = sequence_.fetch_add(1, std::memory_order_relaxed) + 1;
-    token.place = kIsCollective ? place_.fetch_add(1, std::memory_order_relaxed)
-                                : place_.load(std::memory_order_relaxed) & ~kNumberMask;
-    token.submitted = clock_.ticks();
-    const std::uint64_t group = depth_.load(std::memory_order_relaxed) != 0 ? kInGroup : 0;
-    Slot& slot = slot_of(token.sequence);
-    // Each release store carries the first one: a reader that sees any of them sees that the slot is
-    // being written.
-    slot.stamp.store(token.sequence * 2 + 1, std::memory_order_relaxed);
-    slot.submitted.store(token.submitted, std::memory_order_release);
-    slot.outcome.store(lap_of(token.sequence), std::memory_order_release);
-    slot.what.store(words.what | (group | (kIsCollective ? kCollective : 0)) << kFlagsShift,
-                    std::memory_order_release);
-    slot.place.store(token.place | (kIsCollective ? 0 : words.source), std::memory_order_release);
-    slot.count.store(words.count, std::memory_order_release);
-    slot.stream.store(words.stream, std::memory_order_release);
-    slot.extra.store(words.extra, std::memory_order_release);
-    slot.stamp.store(token.sequence * 2 + 2, std::memory_order_release);
-    return token;
-  }
+  // These do nothing for sequence number 0.
 
   /// The call has returned without an error; what it started goes on.
-  [[gnu::always_inline]] void returned(const Token& token) noexcept {
-    slot_of(token.sequence)
-        .outcome.store(lap_of(token.sequence) | kReturned, std::memory_order_release);
-  }
+  static void returned(RecorderRing* ring, std::uint64_t sequence) noexcept;
   /// What it started is done.
-  [[gnu::always_inline]] void complete(const Token& token) noexcept {
-    slot_of(token.sequence)
-        .outcome.store(lap_of(token.sequence) | kReturned | kComplete | taken(token),
-                       std::memory_order_release);
-  }
+  static void complete(RecorderRing* ring, std::uint64_t sequence) noexcept;
+  /// One or the other: what is submitted in a group is done when the group is.
+  static void complete_unless_in_group(RecorderRing* ring, std::uint64_t sequence) noexcept;
 
   /// The call has failed. Unless the arguments alone are to blame, the first failure of an epoch is
   /// remembered with its message and dumped.
-  [[gnu::cold]] void failed(const Token& token, const Status& status, bool is_healthy) noexcept;
+  [[gnu::cold]] void failed(std::uint64_t sequence, const Status& status, bool is_healthy) noexcept;
 
   /// All that came before on the stream, or the communicator's own, is done.
-  void stream_done(const Token& token, std::uint64_t stream, bool is_given) noexcept;
+  void stream_done(std::uint64_t sequence, std::uint64_t stream, bool is_given) noexcept;
 
-  /// A group opens; true if none was open.
-  void group_opened() noexcept { depth_.fetch_add(1, std::memory_order_relaxed); }
-  void group_closed() noexcept;
-  bool in_group() const noexcept { return depth_.load(std::memory_order_relaxed) != 0; }
-  /// What was submitted in the group that ends is done.
-  void group_done(const Token& token) noexcept;
+  void group_opened() noexcept;
+  /// `completes`: what was submitted in the group that ends is done.
+  void group_closed(bool completes, std::uint64_t sequence) noexcept;
 
   /// `stream` waits for a submission of the communicator's own stream.
-  void joined(const Token& token, std::uint64_t stream, bool is_given) noexcept;
+  void joined(std::uint64_t sequence, std::uint64_t stream, bool is_given) noexcept;
 
   /// The communicator is a new one behind the same handle.
   void rebuilt(int rank, int world_size, std::uint64_t epoch) noexcept;
 
-  bool completes_on_return() const noexcept { return completes_on_return_; }
+  /// Epoch and, of a collective, its number, for the name of what a split made.
+  std::uint64_t place_of(std::uint64_t sequence) const noexcept {
+    return slot_of(sequence).place.load(std::memory_order_relaxed);
+  }
 
+  bool completes_on_return() const noexcept { return completes_on_return_; }
   // What a dump is made of.
   struct Notes;
   std::vector<RecordedEntry> read() const;
@@ -185,13 +158,13 @@ class RecorderRing {
   std::uint64_t lap_of(std::uint64_t sequence) const noexcept {
     return sequence >> lap_bits_ << kLapShift;
   }
-  std::uint64_t taken(const Token& token) const noexcept {
-    const std::uint64_t ticks = clock_.ticks() - token.submitted;
-    if (ticks <= kMostTaken) [[likely]]
-      return ticks;
-    // Counters of two processors may differ by a tick; an older one is no wait of centuries.
-    return static_cast<std::int64_t>(ticks) < 0 ? 0 : kMostTaken;
-  }
+  template <bool kIsCollective>
+  std::uint64_t record(const RecordedWords& words, std::uint64_t ticks) noexcept;
+  static std::uint64_t begin_otherwise(RecorderRing* ring, std::uint64_t what, std::uint64_t count,
+                                       std::uint64_t stream, std::uint64_t extra) noexcept;
+  void group_done(std::uint64_t sequence) noexcept;
+  std::uint64_t taken(const Slot& slot) const noexcept;
+  void set_frozen(bool frozen) noexcept;
   bool read_slot(std::uint64_t sequence, RecordedEntry& entry) const noexcept;
   /// Makes what has returned complete. False: it was complete before, or is another submission's.
   bool mark(std::uint64_t sequence) noexcept;
@@ -206,7 +179,9 @@ class RecorderRing {
   const bool completes_on_return_;
   const RecorderClock clock_;
   std::atomic<bool> frozen_{false};
+  std::atomic<bool> is_plain_;  ///< Not frozen, and the clock is a counter.
   std::atomic<std::uint32_t> depth_{0};
+  std::atomic<std::uint64_t> group_flag_{0};  ///< In its place in `RecordedWords::what`.
   std::atomic<std::uint64_t> place_;
   std::atomic<std::uint64_t> sequence_{0};
   std::atomic<std::uint64_t> refused_{0};

@@ -36,6 +36,7 @@ void Channel::fail(Status status, int lost_rank) {
 void Channel::connection_ended(const std::string& how) {
   if (ended_) return;
   ended_ = true;
+  why_ended_ = root_left_ ? "rank 0 has left" : "the connection to rank 0 ended: " + how;
   if (root_left_) return;
   fail(make_error(StatusCode::peer_lost, 0, "rank 0 is lost: %s (seen by rank %d of %d)",
                   how.c_str(), rank_, world_size_),
@@ -154,7 +155,7 @@ Status Channel::refusal(const Waiting& waiting) const {
   // Who goes on without a lost rank is told by rank 0 what becomes of the exchange.
   if (!failure_.ok() && !waiting.despite_failures) return failure();
   if (!ended_) return {};
-  return make_error(StatusCode::peer_lost, 0, "%s: %s", waiting.what.c_str(), why_ended());
+  return make_error(StatusCode::peer_lost, 0, "%s: %s", waiting.what.c_str(), why_ended_.c_str());
 }
 
 Result<ByteVector> Channel::run(Waiting& waiting, Contribution contribution, Milliseconds timeout,
@@ -232,10 +233,6 @@ Result<ByteVector> Channel::take_outcome(Waiting& waiting) {
 bool Channel::send(ByteSpan frame, Deadline deadline) {
   const std::lock_guard lock(send_mutex_);
   return send_all(fd_.get(), frame, deadline);
-}
-
-const char* Channel::why_ended() const {
-  return root_left_ ? "rank 0 has left" : "this rank has left";
 }
 
 void Channel::notify(std::string_view text) {

@@ -67,7 +67,6 @@ class Channel {
   Result<ByteVector> take_outcome(Waiting& waiting);
   Result<ByteVector> await_outcome(Waiting& waiting, std::unique_lock<std::mutex>& lock);
   bool send(ByteSpan frame, Deadline deadline);
-  const char* why_ended() const;
   std::string describe(ExchangeKind kind) const;
 
   const int rank_;
@@ -83,6 +82,7 @@ class Channel {
   std::map<std::uint64_t, Waiting*> waiting_;  ///< By sequence number.
   bool root_left_ = false;
   bool ended_ = false;  ///< The connection is of no more use.
+  std::string why_ended_ = "this rank has left";
   UniqueFd fd_;
   UniqueFd root_process_;
   FrameReader reader_;

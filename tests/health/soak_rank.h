@@ -86,9 +86,9 @@ class SoakRank {
   SoakRank(Board& board, std::uint64_t seed, C communicator, int world)
       : board_(board),
         seed_(seed),
-        c_(std::move(communicator)),
-        rank_(c_.rank()),
-        memory_(static_cast<std::size_t>(world) * 20'000) {}
+        rank_(communicator.rank()),
+        memory_(static_cast<std::size_t>(world) * 20'000),
+        c_(std::move(communicator)) {}
 
   /// Until the soak is over. The exit status.
   int run() {
@@ -216,9 +216,9 @@ class SoakRank {
 
   Board& board_;
   std::uint64_t seed_;
-  C c_;
   int rank_;
-  Memory memory_;
+  Memory memory_;  ///< Freed after the communicator has ended.
+  C c_;
   std::mt19937_64 own_;
   std::uint64_t step_ = 0;
   std::int64_t epoch_began_ = 0;

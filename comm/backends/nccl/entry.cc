@@ -20,7 +20,7 @@ void Entry::enter(bool even_unhealthy) {
   while (!refused() && !may_go()) {
     pause.once_more();
     if (!deadline.passed()) continue;
-    status_ = state_.poison(state_.error(
+    status_ = state_.poison_and_name(state_.error(
         StatusCode::timeout, 0, operation_,
         "waited %lld ms for another thread that is inside NCCL on this GPU, in %s, or has a group "
         "open; communicators that share a GPU must be used in the same order on all ranks",
@@ -39,6 +39,9 @@ void Entry::enter(bool even_unhealthy) {
     return;
   }
   is_inside_ = true;
+  // Registration is each rank's own affair.
+  if (operation_ != Operation::register_buffer && operation_ != Operation::deregister_buffer)
+    state_.count();
   status_ = state_.settle(comm_, operation_, deadline);
   if (!status_.ok()) leave();
 }
@@ -59,7 +62,7 @@ Entry::Entry(State& state, Operation operation, ncclComm_t inside) noexcept
 Status Entry::outcome(ncclResult_t result, const char* call) {
   // Freed by an abort: what it was aborted for is the error, and there is nothing left to ask.
   const ncclComm_t now = state_.comm.load(std::memory_order_acquire);
-  if (now == nullptr || now != comm_) return state_.first_cause();
+  if (now == nullptr || now != comm_) return state_.first_cause(true);
   if (result == ncclInProgress) {
     state_.gate.fetch_or(kSettles, std::memory_order_relaxed);
   } else if (result != ncclSuccess) {

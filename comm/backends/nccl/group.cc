@@ -77,7 +77,7 @@ Status group_end(State& state) {
   const ncclResult_t result = ncclGroupEnd();
   Status ended;
   if (!state.is_open()) {
-    ended = state.first_cause();
+    ended = state.first_cause(true);
   } else if (result != ncclSuccess && result != ncclInProgress) {
     ended = state.poison(state.nccl_error(result, Operation::group_end, "ncclGroupEnd"));
   } else if (result == ncclInProgress || (state.gate.load() & kSettles) != 0) {

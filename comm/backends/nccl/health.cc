@@ -36,11 +36,14 @@ Status State::nccl_error(ncclResult_t result, Operation operation, const char* c
                last[0] != '\0' ? "; NCCL's last message, which may be unrelated: " : "", last);
 }
 
-Status State::first_cause() const {
+Status State::first_cause(bool wait) const {
   told.remember(epoch.load());
+  const std::string names = roll.names(wait && !watchdog.is_current());
   const std::lock_guard<std::mutex> guard(cause_mutex);
-  if (!cause.ok()) return cause.copy();
-  return make_error(StatusCode::unhealthy, 0, "rank %d of %d is closed", rank, world_size);
+  if (cause.ok())
+    return make_error(StatusCode::unhealthy, 0, "rank %d of %d is closed", rank, world_size);
+  if (names.empty() || cause.code() == StatusCode::peer_lost) return cause.copy();
+  return make_error(cause.code(), cause.native_code(), "%s. %s", cause.message(), names.c_str());
 }
 
 Status State::refuse(Operation operation) const {
@@ -48,7 +51,7 @@ Status State::refuse(Operation operation) const {
     return make_error(StatusCode::invalid_argument, 0,
                       "%s: this rank is in no communicator; split was given kNoColor",
                       to_string(operation));
-  const Status first = first_cause();
+  const Status first = first_cause(true);
   return error(StatusCode::unhealthy, first.native_code(), operation,
                "refused, the communicator is unhealthy (epoch %llu). First cause: %s. %s",
                static_cast<unsigned long long>(epoch.load()), first.message(),
@@ -69,6 +72,12 @@ Status State::poison(Status failure) {
     watchdog_wakes.notify_all();  // It aborts, so that kernels which wait for a peer end.
   }
   return failure;
+}
+
+Status State::poison_and_name(Status failure) {
+  Status same = poison(std::move(failure));
+  Status first = first_cause(true);
+  return first.ok() ? std::move(same) : std::move(first);
 }
 
 void State::say(const char* line) const {

@@ -33,7 +33,12 @@ struct HotState {
   std::size_t detour_counts[kDataTypeCount] = {};
   int rank = -1;
   int world_size = 1;
+  /// Operations of this epoch, for messages. Changed under the device lock.
+  std::atomic<std::uint64_t> submitted{0};
 
+  [[gnu::always_inline]] void count() noexcept {
+    submitted.store(submitted.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
   cudaStream_t stream_of(Stream s) const { return s.is_given() ? s.get() : stream; }
 
   bool try_lock(Operation operation) noexcept { return lock->try_lock(this, operation); }
@@ -53,6 +58,7 @@ struct HotState {
       lock->unlock();
       return false;
     }
+    count();
     return true;
   }
 };

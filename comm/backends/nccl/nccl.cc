@@ -53,7 +53,9 @@ Result<Nccl> Nccl::shrink(const ops::Shrink& op) {
 }
 
 bool Nccl::is_healthy() const {
-  return state_->look(Operation::synchronize).ok();
+  if (state_->is_open() && state_->look(Operation::synchronize).ok()) return true;
+  state_->told.remember(state_->epoch.load());
+  return false;
 }
 
 Status Nccl::attempt_reconnect(const ops::AttemptReconnect&) {

@@ -81,6 +81,7 @@ Status reconnect(State& state) {
   // Whoever is still busy with this epoch, here or on another rank, shall stop.
   if (state.is_open())
     state.poison(state.error(StatusCode::unhealthy, 0, kThis, "this rank reconnects")).ignore();
+  state.call_roll();
   state.stop_watchdog();
   Status done = rebuild(state, deadline);
   if (done.ok()) return {};

@@ -34,17 +34,19 @@ Status State::settle(ncclComm_t native, Operation operation, const Deadline& dea
       return poison(std::move(failure));
     }
     if (deadline.passed())
-      return poison(error(StatusCode::timeout, 0, operation,
-                          "NCCL is still in progress after %lld ms; a rank may be missing, or may "
-                          "have called another operation",
-                          deadline.length_ms()));
+      return poison_and_name(
+          error(StatusCode::timeout, 0, operation,
+                "NCCL is still in progress after %lld ms; a rank may be missing, or may "
+                "have called another operation",
+                deadline.length_ms()));
     if (!pause.once_more()) continue;
     if (channel != nullptr && !ignores_channel) {
       Status heard = channel->check();
       if (!heard.ok())
-        return poison(error(heard.code(), heard.native_code(), operation, "%s", heard.message()));
+        return poison_and_name(
+            error(heard.code(), heard.native_code(), operation, "%s", heard.message()));
     }
-    if (comm.load(std::memory_order_acquire) == native && !is_open()) return first_cause();
+    if (comm.load(std::memory_order_acquire) == native && !is_open()) return first_cause(true);
   }
 }
 

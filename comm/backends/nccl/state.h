@@ -18,6 +18,7 @@
 #include "comm/backends/nccl/device_lock.h"
 #include "comm/backends/nccl/event_pool.h"
 #include "comm/backends/nccl/hot_state.h"
+#include "comm/backends/nccl/roll_call.h"
 #include "comm/backends/nccl/scratch.h"
 #include "comm/backends/nccl/waiting.h"
 #include "comm/health/told.h"
@@ -75,6 +76,7 @@ struct State : HotState, std::enable_shared_from_this<State> {
   std::vector<SymmetricEntry> symmetric;
   RegistrationHandle last_handle = 0;
 
+  mutable RollCall roll;
   Told told;  ///< Which threads know of which epoch's failure.
   mutable std::mutex cause_mutex;
   Status cause;  ///< The first, while unhealthy.
@@ -108,13 +110,19 @@ struct State : HotState, std::enable_shared_from_this<State> {
   [[gnu::cold]] Status refuse(Operation operation) const;
   /// Makes the communicator unhealthy, tells the other ranks, and hands the error back.
   [[gnu::cold]] Status poison(Status failure);
-  /// The first cause, while unhealthy.
-  Status first_cause() const;
+  /// `poison`, for a thread that waited: its error also says what the roll call found.
+  [[gnu::cold]] Status poison_and_name(Status failure);
+  /// The first cause, while unhealthy. With `wait` also, a moment later, who is behind.
+  Status first_cause(bool wait = false) const;
   /// Asks the channel, and NCCL if no other thread is inside it.
   Status look(Operation operation);
   /// Asks NCCL. Under the device lock.
   Status ask_nccl(Operation operation);
   void say(const char* line) const;
+
+  // roll_call.cc
+  /// Once an epoch, on each rank, after the first failure.
+  void call_roll();
 
   // settle.cc
   /// Waits until `native` is no longer "in progress".

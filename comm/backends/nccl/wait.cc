@@ -24,7 +24,7 @@ Status State::can_wait(cudaStream_t s, Operation operation) const {
 
 Status State::completed(Operation operation) {
   // An abort, or NCCL itself after an error, ends kernels too: their end alone proves nothing.
-  if (!is_open()) return first_cause();
+  if (!is_open()) return first_cause(true);
   if (!lock->try_lock(static_cast<const HotState*>(this))) return {};
   Status asked = ask_nccl(operation);
   lock->unlock();
@@ -40,14 +40,14 @@ Status State::wait_for(cudaEvent_t event, Operation operation, const Deadline& d
     if (found != cudaErrorNotReady) return poison(cuda_error(found, operation, "cudaEventQuery"));
     (void)cudaGetLastError();
     if (deadline.passed())
-      return poison(
+      return poison_and_name(
           error(StatusCode::timeout, 0, operation,
                 "not complete after %lld ms; the last operation submitted on this GPU was "
                 "%s. A rank may be missing, or may have called another operation",
                 deadline.length_ms(), to_string(lock->operation())));
     if (!pause.once_more()) continue;
     Status looked = look(operation);
-    if (!looked.ok()) return is_open() ? std::move(looked) : first_cause();
+    if (!looked.ok()) return is_open() ? std::move(looked) : first_cause(true);
   }
 }
 

@@ -11,7 +11,13 @@ namespace {
 /// `since` is when the call that is marked was first seen.
 void look_after(State& state, Clock::time_point& since) {
   if (state.is_open()) state.look(Operation::synchronize).ignore();
-  if (!state.is_open() && state.config.abort_on_failure) state.abort_native().ignore();
+  if (!state.is_open()) {
+    // Who is lost is known; in other cases those that wait are told more than that time is up.
+    const bool is_lost = state.first_cause().code() == StatusCode::peer_lost;
+    if (!is_lost) state.call_roll();
+    if (state.config.abort_on_failure) state.abort_native().ignore();
+    if (is_lost) state.call_roll();
+  }
   const HotState* const self = &state;
   const auto now = Clock::now();
   if (!state.lock->is_marked(self)) {
@@ -36,6 +42,8 @@ void look_after(State& state, Clock::time_point& since) {
 
 Status State::start_watchdog() {
   watchdog_stops = false;
+  submitted.store(0);
+  roll.begin_epoch();
   return watchdog.start([this] {
     using std::chrono::milliseconds;
     const auto tick = std::clamp(config.collective_timeout / 8, milliseconds(5), milliseconds(100));
@@ -58,6 +66,7 @@ void State::stop_watchdog() noexcept {
   }
   watchdog_wakes.notify_all();
   watchdog.join();
+  roll.give_up();
 }
 
 }  // namespace comm::detail::nccl

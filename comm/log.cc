@@ -14,7 +14,7 @@ namespace comm {
 namespace {
 
 constexpr const char* kLevels[] = {"off", "error", "warn", "info", "debug", "trace"};
-constexpr const char* kParts[] = {"rendezvous", "host", "nccl", "checked", "faulty", "operations"};
+constexpr const char* kParts[] = {"rendezvous", "host", "nccl", "faulty", "operations"};
 static_assert(sizeof kParts / sizeof *kParts == kLogParts);
 
 /// The place of `word` among `words`, or -1.
@@ -28,7 +28,7 @@ int index_of(std::string_view word, const char* const (&words)[kCount]) {
 Status not_understood(std::string_view word) {
   return make_error(StatusCode::invalid_argument, 0,
                     "cannot read '%.*s'; wanted a level (off, error, warn, info, debug, trace) or "
-                    "part=level (parts: rendezvous, host, nccl, checked, faulty, operations), "
+                    "part=level (parts: rendezvous, host, nccl, faulty, operations), "
                     "separated by commas",
                     static_cast<int>(word.size() < 80 ? word.size() : 80), word.data());
 }

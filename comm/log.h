@@ -23,8 +23,8 @@ namespace comm {
 enum class LogLevel : std::uint8_t { off, error, warn, info, debug, trace };
 
 /// Who speaks.
-enum class LogPart : std::uint8_t { rendezvous, host, nccl, checked, faulty, operations };
-inline constexpr int kLogParts = 6;
+enum class LogPart : std::uint8_t { rendezvous, host, nccl, faulty, operations };
+inline constexpr int kLogParts = 5;
 
 const char* to_string(LogLevel level) noexcept;
 const char* to_string(LogPart part) noexcept;

@@ -135,13 +135,11 @@ Result<ByteVector> Channel::exchange(ExchangeKind kind, int root, ByteSpan paylo
   return result;
 }
 
-Result<ByteVector> Channel::gather_among(const OutOfBand::Among& ranks, ByteSpan payload,
+Result<ByteVector> Channel::gather_among(const Among& ranks, bool despite_failures,
                                          Milliseconds timeout) {
-  Waiting waiting{format("exchange on rank %d of %d", ranks.rank, ranks.size),
-                  Deadline::in(timeout), ranks.despite_failures};
-  const ByteVector bytes = Among{ranks.id, ranks.number, static_cast<std::uint32_t>(ranks.rank),
-                                 static_cast<std::uint32_t>(ranks.size), payload}
-                               .encode();
+  Waiting waiting{format("exchange on rank %u of %u", ranks.rank, ranks.size),
+                  Deadline::in(timeout), despite_failures};
+  const ByteVector bytes = ranks.encode();
   Contribution contribution;
   contribution.kind = ExchangeKind::among;
   contribution.payload = bytes;

@@ -15,7 +15,6 @@
 
 #include "comm/rendezvous/connector.h"
 #include "comm/rendezvous/exchanges.h"
-#include "comm/rendezvous/out_of_band.h"
 #include "comm/status.h"
 
 namespace comm::detail {
@@ -29,8 +28,8 @@ class Channel {
   /// The outcome's payload (see `Outcome`), or why there is none.
   Result<ByteVector> exchange(ExchangeKind kind, int root, ByteSpan payload, Milliseconds timeout);
 
-  Result<ByteVector> gather_among(const OutOfBand::Among& ranks, ByteSpan payload,
-                                  Milliseconds timeout);
+  /// `despite_failures`: the ranks that take part go on although others were lost.
+  Result<ByteVector> gather_among(const Among& ranks, bool despite_failures, Milliseconds timeout);
 
   Status check();
   int lost_rank() const { return lost_.load(std::memory_order_relaxed); }

@@ -51,7 +51,7 @@ TEST_CASE("log levels: one word is for all parts, part=level for one, in any ord
     REQUIRE(levels.ok());
     CHECK(levels->of(LogPart::rendezvous) == LogLevel::debug);
     for (LogPart part :
-         {LogPart::host, LogPart::nccl, LogPart::checked, LogPart::faulty, LogPart::operations})
+         {LogPart::host, LogPart::nccl, LogPart::faulty, LogPart::operations})
       CHECK(levels->of(part) == LogLevel::info);
   }
   CHECK(LogLevels::parse("")->of(LogPart::host) == LogLevel::warn);
@@ -107,10 +107,10 @@ TEST_CASE("logger: the epoch is there once it is known; others can log to the sa
   log.say(LogLevel::warn, "early");
   log.set_epoch(5);
   log.say(LogLevel::warn, "late");
-  write_log(log.settings(), {2, 3}, LogPart::checked, LogLevel::info, "beside");
+  write_log(log.settings(), {2, 3}, LogPart::faulty, LogLevel::info, "beside");
   const std::vector<std::string> expected = {"comm: rank=2 world=3 rendezvous warn: early",
                                              "comm: rank=2 world=3 epoch=5 rendezvous warn: late",
-                                             "comm: rank=2 world=3 checked info: beside"};
+                                             "comm: rank=2 world=3 faulty info: beside"};
   CHECK(lines.lines == expected);
 }
 

@@ -33,15 +33,25 @@ struct HotState {
   std::size_t detour_counts[kDataTypeCount] = {};
   int rank = -1;
   int world_size = 1;
-  /// Operations of this epoch, for messages. Changed under the device lock.
-  std::atomic<std::uint64_t> submitted{0};
+  /// Operations of this epoch, for messages. Changed under the device lock, read by any thread.
+  std::uint64_t submitted = 0;
 
   [[gnu::always_inline]] void count() noexcept {
-    submitted.store(submitted.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+#if defined(__x86_64__)
+    // What a relaxed load, an addition and a relaxed store are here, in one instruction, not three.
+    __asm__("incq %0" : "+m"(submitted)::"cc");
+#else
+    __atomic_store_n(&submitted, __atomic_load_n(&submitted, __ATOMIC_RELAXED) + 1,
+                     __ATOMIC_RELAXED);
+#endif
   }
-  cudaStream_t stream_of(Stream s) const { return s.is_given() ? s.get() : stream; }
+  cudaStream_t stream_of(Stream s) const {
+    return s.is_given() ? s.get() : stream;
+  }
 
-  bool try_lock(Operation operation) noexcept { return lock->try_lock(this, operation); }
+  bool try_lock(Operation operation) noexcept {
+    return lock->try_lock(this, operation);
+  }
   bool lock_until(Operation operation, const Deadline& deadline) noexcept {
     return lock->lock_until(this, operation, deadline);
   }

@@ -79,7 +79,8 @@ std::string RollCall::names(bool wait) {
 
 void State::call_roll() {
   if (channel == nullptr || is_derived || world_size == 1 || !roll.start()) return;
-  const RollCall::Answer mine{submitted.load(), static_cast<std::uint32_t>(lock->operation()), 0};
+  const RollCall::Answer mine{__atomic_load_n(&submitted, __ATOMIC_RELAXED),
+                              static_cast<std::uint32_t>(lock->operation()), 0};
   const OutOfBand::Among all{kRollCallId, epoch.load(), rank, world_size, true};
   Result<Bytes> told = channel->gather_among(all, std::as_bytes(std::span(&mine, 1)), kPatience);
   if (!told.ok()) {

@@ -42,7 +42,7 @@ void look_after(State& state, Clock::time_point& since) {
 
 Status State::start_watchdog() {
   watchdog_stops = false;
-  submitted.store(0);
+  __atomic_store_n(&submitted, std::uint64_t{0}, __ATOMIC_RELAXED);
   roll.begin_epoch();
   return watchdog.start([this] {
     using std::chrono::milliseconds;

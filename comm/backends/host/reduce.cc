@@ -1,12 +1,29 @@
 #include "comm/backends/host/reduce.h"
 
-#include <cstdlib>
-#include <cstring>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 namespace comm::detail::host {
 
+#if defined(__x86_64__)
+namespace {
+
+/// Conversions of halves; not among the names that every compiler's __builtin_cpu_supports knows.
+bool has_f16c() {
+  unsigned int a = 0;
+  unsigned int b = 0;
+  unsigned int c = 0;
+  unsigned int d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+
+}  // namespace
+#endif
+
 Vectors best_vectors() {
 #if defined(__x86_64__)
+  if (!has_f16c()) return Vectors::baseline;
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
     return Vectors::avx512;

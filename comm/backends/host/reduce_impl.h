@@ -1,114 +1,81 @@
 #pragma once
 
 /// The reductions, to be compiled once for each vector width: the including file defines
-/// `COMM_HOST_TARGET`, an attribute for the functions that do the work, and gets `kTable` in an
+/// `COMM_HOST_TARGET`, an attribute for the functions that do the work, `COMM_HOST_HAS_F16C` where
+/// the processor converts halves, and gets `kTable` in an
 /// unnamed namespace. All else is forced inline, so that nothing compiled for a wide processor can
 /// be mistaken by the linker for a function that must run everywhere.
 
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
-#include <utility>
 
 #include "comm/backends/host/reduce.h"
-#include "comm/float_types.h"
 
 #if !defined(COMM_HOST_TARGET)
 #error "define COMM_HOST_TARGET before including this file"
 #endif
+
+#include "comm/backends/host/reduce_elements.h"
 
 #if defined(__clang__)
 #define COMM_HOST_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define COMM_HOST_INDEPENDENT _Pragma("GCC ivdep")
 #endif
-#define COMM_HOST_INLINE [[gnu::always_inline]] static inline
 
 namespace comm::detail::host {
 namespace {
-
-template <class T>
-using Aliased [[gnu::may_alias]] = T;
-
-/// How an element is stored, and how it is computed with.
-template <class T>
-struct Integer {
-  using Stored = std::make_unsigned_t<T>;
-  using Wide = Stored;
-  using Signed = T;
-  COMM_HOST_INLINE Wide load(Stored s) { return s; }
-  COMM_HOST_INLINE Stored store(Wide w) { return w; }
-  COMM_HOST_INLINE Wide factor(double f) {
-    if (!(f > -9.2e18)) return static_cast<Wide>(INT64_MIN);
-    if (std::is_unsigned_v<T> && f >= 9.2e18 && f < 1.8e19) return static_cast<Wide>(f);
-    return static_cast<Wide>(f < 9.2e18 ? std::llrint(f) : INT64_MAX);
-  }
-  COMM_HOST_INLINE Wide divide(Wide w, int n) {
-    return static_cast<Wide>(static_cast<T>(w) / static_cast<T>(n));
-  }
-  COMM_HOST_INLINE bool less(Wide a, Wide b) { return static_cast<T>(a) < static_cast<T>(b); }
-  COMM_HOST_INLINE bool is_nan(Wide) { return false; }
-};
-
-template <class T>
-struct Float {
-  using Stored = T;
-  using Wide = T;
-  COMM_HOST_INLINE Wide load(Stored s) { return s; }
-  COMM_HOST_INLINE Stored store(Wide w) { return w; }
-  COMM_HOST_INLINE Wide factor(double f) { return static_cast<Wide>(f); }
-  COMM_HOST_INLINE Wide divide(Wide w, int n) { return w / static_cast<Wide>(n); }
-  COMM_HOST_INLINE bool less(Wide a, Wide b) { return a < b; }
-  COMM_HOST_INLINE bool is_nan(Wide a) { return a != a; }
-};
-
-template <class Format, class Bits>
-struct SmallFloatElement {
-  using Stored = Bits;
-  using Wide = float;
-  COMM_HOST_INLINE Wide load(Stored s) { return Format::decode(s); }
-  COMM_HOST_INLINE Stored store(Wide w) { return static_cast<Stored>(Format::encode(w)); }
-  COMM_HOST_INLINE Wide factor(double f) {
-    return Format::decode(Format::encode(static_cast<float>(f)));
-  }
-  COMM_HOST_INLINE Wide divide(Wide w, int n) { return w / static_cast<Wide>(n); }
-  COMM_HOST_INLINE bool less(Wide a, Wide b) { return a < b; }
-  COMM_HOST_INLINE bool is_nan(Wide a) { return a != a; }
-};
 
 template <class E, ReduceOp::Kind kKind>
 struct Kernel {
   using Kind = ReduceOp::Kind;
   using Stored = typename E::Stored;
+  using Unit = typename E::Unit;
   using Wide = typename E::Wide;
-  using In = const Aliased<Stored>*;
-  using Out = Aliased<Stored>*;
+  using In = const Unit*;
+  using Out = Unit*;
+  static constexpr std::size_t kLanes = E::kLanes;
   static constexpr std::size_t kBlock = 256;
   static constexpr std::size_t kTail = 16;
 
-  COMM_HOST_INLINE Wide first(Stored s, Wide factor) {
-    if constexpr (kKind == Kind::premul_sum) return static_cast<Wide>(E::load(s) * factor);
-    return E::load(s);
+  template <std::size_t kLane>
+  COMM_HOST_INLINE Wide first(Unit s, Wide factor) {
+    if constexpr (kKind == Kind::premul_sum)
+      return static_cast<Wide>(E::template load<kLane>(s) * factor);
+    return E::template load<kLane>(s);
   }
   COMM_HOST_INLINE Wide combine(Wide a, Wide b) {
     if constexpr (kKind == Kind::prod) return static_cast<Wide>(a * b);
-    if constexpr (kKind == Kind::min) return E::less(b, a) || E::is_nan(b) ? b : a;
-    if constexpr (kKind == Kind::max) return E::less(a, b) || E::is_nan(b) ? b : a;
+    if constexpr (kKind == Kind::min) return E::lesser(a, b);
+    if constexpr (kKind == Kind::max) return E::greater(a, b);
     return static_cast<Wide>(a + b);
   }
-  COMM_HOST_INLINE Stored last(Wide w, int n) {
-    if constexpr (kKind == Kind::avg) return E::store(E::divide(w, n));
-    return E::store(w);
+  COMM_HOST_INLINE Wide last(Wide w, int n) {
+    if constexpr (kKind == Kind::avg) return E::divide(w, n);
+    return w;
   }
   COMM_HOST_INLINE Wide factor(const double* factors, int s) {
     if constexpr (kKind == Kind::premul_sum) return E::factor(factors[s]);
-    return Wide(1);
+    return Wide{};
+  }
+  COMM_HOST_INLINE Wide of_one(Unit a, Wide fa, auto lane) { return last(first<lane>(a, fa), 1); }
+  COMM_HOST_INLINE Wide of_two(Unit a, Wide fa, Unit b, Wide fb, auto lane) {
+    return combine(first<lane>(a, fa), first<lane>(b, fb));
+  }
+  COMM_HOST_INLINE Unit pack(Wide low, [[maybe_unused]] Wide high) {
+    if constexpr (kLanes == 1)
+      return E::store({low});
+    else
+      return E::store({low, high});
   }
 
   template <std::size_t kCount>
   COMM_HOST_INLINE void block(Out out, const void* const* sources, std::size_t at, int n,
                               const double* factors) {
+    constexpr std::size_t kUnits = kCount / E::kPerUnit;
+    constexpr std::integral_constant<std::size_t, 0> kLow;
+    constexpr std::integral_constant<std::size_t, kLanes - 1> kHigh;
     const auto source = [&](int s) __attribute__((always_inline)) {
       return static_cast<In>(sources[s]) + at;
     };
@@ -116,39 +83,49 @@ struct Kernel {
     const Wide fa = factor(factors, 0);
     if (n == 1) {
       COMM_HOST_INDEPENDENT
-      for (std::size_t j = 0; j < kCount; ++j) out[j] = last(first(a[j], fa), 1);
+      for (std::size_t j = 0; j < kUnits; ++j)
+        out[j] = pack(of_one(a[j], fa, kLow), of_one(a[j], fa, kHigh));
       return;
     }
     const In b = source(1);
     const Wide fb = factor(factors, 1);
     if (n == 2) {
       COMM_HOST_INDEPENDENT
-      for (std::size_t j = 0; j < kCount; ++j)
-        out[j] = last(combine(first(a[j], fa), first(b[j], fb)), 2);
+      for (std::size_t j = 0; j < kUnits; ++j)
+        out[j] = pack(last(of_two(a[j], fa, b[j], fb, kLow), 2),
+                      last(of_two(a[j], fa, b[j], fb, kHigh), 2));
       return;
     }
-    Wide sum[kCount];
-    for (std::size_t j = 0; j < kCount; ++j) sum[j] = combine(first(a[j], fa), first(b[j], fb));
+    Wide low[kUnits];
+    Wide high[kUnits];
+    for (std::size_t j = 0; j < kUnits; ++j) {
+      low[j] = of_two(a[j], fa, b[j], fb, kLow);
+      if constexpr (kLanes == 2) high[j] = of_two(a[j], fa, b[j], fb, kHigh);
+    }
     for (int s = 2; s < n; ++s) {
       const In c = source(s);
       const Wide fc = factor(factors, s);
-      for (std::size_t j = 0; j < kCount; ++j) sum[j] = combine(sum[j], first(c[j], fc));
+      for (std::size_t j = 0; j < kUnits; ++j) {
+        low[j] = combine(low[j], first<kLow>(c[j], fc));
+        if constexpr (kLanes == 2) high[j] = combine(high[j], first<kHigh>(c[j], fc));
+      }
     }
-    for (std::size_t j = 0; j < kCount; ++j) out[j] = last(sum[j], n);
+    for (std::size_t j = 0; j < kUnits; ++j)
+      out[j] = pack(last(low[j], n), last(kLanes == 2 ? high[j] : low[j], n));
   }
 
   /// The last few elements, in a block of their own that is filled up.
-  COMM_HOST_INLINE void rest(Out out, const void* const* sources, std::size_t at, std::size_t count,
-                             int n, const double* factors) {
+  COMM_HOST_INLINE void rest(Stored* out, const void* const* sources, std::size_t at,
+                             std::size_t count, int n, const double* factors) {
     Stored filled[64][kTail];
     const void* copies[64] = {filled[0], filled[1]};
     std::memset(filled[0], 0, 2 * sizeof filled[0]);
     for (int s = 0; s < n; ++s) {
       if (s >= 2) std::memset(filled[s], 0, sizeof filled[s]);
-      std::memcpy(filled[s], static_cast<In>(sources[s]) + at, count * sizeof(Stored));
+      std::memcpy(filled[s], static_cast<const Stored*>(sources[s]) + at, count * sizeof(Stored));
       copies[s] = filled[s];
     }
-    block<kTail>(filled[0], copies, 0, n, factors);
+    block<kTail>(reinterpret_cast<Out>(filled[0]), copies, 0, n, factors);
     std::memcpy(out, filled[0], count * sizeof(Stored));
   }
 
@@ -156,9 +133,11 @@ struct Kernel {
                                    std::size_t count, const double* factors) {
     const Out out = static_cast<Out>(destination);
     std::size_t i = 0;
-    for (; i + kBlock <= count; i += kBlock) block<kBlock>(out + i, sources, i, n, factors);
-    for (; i + kTail <= count; i += kTail) block<kTail>(out + i, sources, i, n, factors);
-    if (i < count) rest(out + i, sources, i, count - i, n, factors);
+    for (; i + kBlock <= count; i += kBlock)
+      block<kBlock>(out + i / E::kPerUnit, sources, i / E::kPerUnit, n, factors);
+    for (; i + kTail <= count; i += kTail)
+      block<kTail>(out + i / E::kPerUnit, sources, i / E::kPerUnit, n, factors);
+    if (i < count) rest(static_cast<Stored*>(destination) + i, sources, i, count - i, n, factors);
   }
 };
 
@@ -183,8 +162,12 @@ struct Table {
     fill<Integer<std::uint32_t>>(rows[static_cast<int>(DataType::u32)]);
     fill<Integer<std::int64_t>>(rows[static_cast<int>(DataType::i64)]);
     fill<Integer<std::uint64_t>>(rows[static_cast<int>(DataType::u64)]);
+#if defined(COMM_HOST_HAS_F16C)
+    fill<Float16Eight>(rows[static_cast<int>(DataType::f16)]);
+#else
     fill<SmallFloatElement<Float16, std::uint16_t>>(rows[static_cast<int>(DataType::f16)]);
-    fill<SmallFloatElement<BFloat16, std::uint16_t>>(rows[static_cast<int>(DataType::bf16)]);
+#endif
+    fill<BFloat16Pair>(rows[static_cast<int>(DataType::bf16)]);
     fill<Float<float>>(rows[static_cast<int>(DataType::f32)]);
     fill<Float<double>>(rows[static_cast<int>(DataType::f64)]);
     fill<SmallFloatElement<Float8E4M3, std::uint8_t>>(rows[static_cast<int>(DataType::f8e4m3)]);

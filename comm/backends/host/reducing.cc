@@ -1,7 +1,7 @@
 /// Collectives that compute. Two ways for what does not fit into a post:
 ///
-/// *Flat*: each rank reads everybody's contribution and reduces all of it. One tick a round; best
-/// for two ranks at any size, since reading the other's half and then its result is just as much.
+/// *Flat*: each rank reads everybody's contribution and reduces all of it. One tick a round; good for
+/// two ranks at any size, since reading the other's half and then its result is just as much.
 ///
 /// *Two-phase*: each rank reduces its share of a round and the others fetch the result. What is
 /// fetched is the round before the one being reduced, so this too takes one tick a round.
@@ -19,8 +19,12 @@ namespace {
 constexpr std::size_t kHot = 16 * 1024;
 
 /// Up to this many bytes it costs less to reduce everything everywhere than to take another tick.
-std::size_t flat_limit(const Team& team) {
-  if (team.size() <= 2) return ~std::size_t{0};
+std::size_t flat_limit(const Team& team, DataType type) {
+  // Between two ranks both ways move as many bytes; flat computes everything twice, which what is
+  // computed in a wider type than it is stored in does not hide.
+  const bool is_narrow = type == DataType::bf16 || type == DataType::f16 ||
+                         type == DataType::f8e4m3 || type == DataType::f8e5m2;
+  if (team.size() <= 2) return is_narrow ? 64 * 1024 : ~std::size_t{0};
   return std::min<std::size_t>(64 * 1024 / static_cast<std::size_t>(team.size()),
                                team.layout().slot_bytes);
 }
@@ -29,7 +33,8 @@ struct Task {
   const void* send;
   void* recv;  ///< Null where this rank gets no result.
   std::size_t count;
-  std::size_t element;
+  DataType type;
+  std::size_t element = size_of(type);
 };
 
 Status reduce_inline(Call& call, Reducer& reducer, const Task& task) {
@@ -134,7 +139,7 @@ Status reduce_directly(Call& call, Reducer& reducer, const Task& task, const Pla
 Status reduce_by_size(Call& call, Reducer& reducer, const Task& task) {
   const std::size_t bytes = task.count * task.element;
   if (bytes <= kInline) return reduce_inline(call, reducer, task);
-  if (bytes <= flat_limit(call.team())) return reduce_flat(call, reducer, task);
+  if (bytes <= flat_limit(call.team(), task.type)) return reduce_flat(call, reducer, task);
   return reduce_in_two_phases(call, reducer, task);
 }
 
@@ -153,7 +158,7 @@ void Reducer::read_factors() {
 Status all_reduce(const Setting& on, const ops::AllReduce& op) {
   Call call(on.team, {Operation::all_reduce, op.type, true, op.op.kind()}, op.count, on.timeout_ns);
   Reducer reducer(call, op.type, op.op);
-  const Task task{op.send, op.recv, op.count, size_of(op.type)};
+  const Task task{op.send, op.recv, op.count, op.type};
   const std::size_t bytes = task.count * task.element;
   if (bytes >= kDirectFrom) {
     Places places;
@@ -170,7 +175,7 @@ Status reduce(const Setting& on, const ops::Reduce& op) {
             on.timeout_ns);
   Reducer reducer(call, op.type, op.op);
   void* const recv = call.rank() == op.root ? op.recv : nullptr;
-  return reduce_by_size(call, reducer, {op.send, recv, op.count, size_of(op.type)});
+  return reduce_by_size(call, reducer, {op.send, recv, op.count, op.type});
 }
 
 Status reduce_scatter(const Setting& on, const ops::ReduceScatter& op) {

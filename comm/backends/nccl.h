@@ -129,6 +129,10 @@ class Nccl : public BackendDefaults<Nccl> {
   Result<Nccl> split(const ops::Split& op);
   Result<Nccl> shrink(const ops::Shrink& op);
 
+  Status exchange(const Exchange& exchange);
+  Status declare_unhealthy(Operation operation, const Status& cause);
+  LogSettings log_settings() const;
+
   bool is_healthy() const;
   Status attempt_reconnect(const ops::AttemptReconnect& op);
   Status abort(const ops::Abort& op);
@@ -153,5 +157,7 @@ class Nccl : public BackendDefaults<Nccl> {
 
 static_assert(Backend<Nccl>);
 static_assert(Creatable<Nccl>);
+static_assert(HasAgreement<Nccl>);
+static_assert(HasLogSettings<Nccl>);
 
 }  // namespace comm

@@ -55,6 +55,7 @@ void Channel::on_frame(const Frame& frame) {
     // What comes after its exchange was given up is of no use to anybody.
     if (const auto found = waiting_.find(outcome.sequence); found != waiting_.end()) {
       found->second->code = outcome.code;
+      found->second->failed_before = !failure_.ok();
       found->second->outcome.emplace(outcome.payload.begin(), outcome.payload.end());
     }
   } else if (frame.type == FrameType::failed && failed.decode(frame.body)) {
@@ -192,8 +193,8 @@ Result<ByteVector> Channel::run(Waiting& waiting, Contribution contribution, Mil
 Result<ByteVector> Channel::await_outcome(Waiting& waiting, std::unique_lock<std::mutex>& lock) {
   for (;;) {
     if (!is_reading_) read_news();
-    // Where both are there, the failure came first and the outcome is only its consequence.
-    const bool despite = failure_.ok() || waiting.despite_failures;
+    // An outcome that came after the failure is only its consequence.
+    const bool despite = !waiting.failed_before || waiting.despite_failures;
     if (waiting.outcome && (waiting.code == OutcomeCode::ok || despite))
       return take_outcome(waiting);
     if (Status refused = refusal(waiting); !refused.ok()) return refused;

@@ -58,6 +58,7 @@ class Channel {
     bool despite_failures = false;
     std::optional<ByteVector> outcome = {};
     OutcomeCode code{};
+    bool failed_before = false;  ///< The channel, when the outcome came.
   };
 
   Result<ByteVector> run(Waiting& waiting, Contribution contribution, Milliseconds timeout,

@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "comm/launch/launch_config.h"
+#include "comm/log.h"
 
 namespace comm {
 
@@ -56,8 +57,12 @@ struct NcclConfig {
   int min_ctas = 0;
   int max_ctas = 0;
 
-  /// Receives one line at a time, from any thread; stderr where empty.
+  /// A wait of the host that takes this long is said in the log.
+  std::chrono::milliseconds slow_wait{10 * 1000};
+
+  /// Receives log lines, one at a time, from any thread; stderr where empty.
   std::function<void(std::string_view)> log;
+  std::optional<LogLevels> log_levels;  ///< None: as COMM_LOG says.
 
   /// Refuses what cannot be meant.
   Status validate() const;

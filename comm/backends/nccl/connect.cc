@@ -28,7 +28,8 @@ void discard(State& state, ncclComm_t native, bool in_good_order, const Deadline
                                             state.config.abort_timeout, &result)
                             : part_by_abort(native, state.device, state.config.abort_timeout);
   if (parted == Parted::stuck)
-    state.say("a communicator that was given up is still inside NCCL; its memory stays allocated");
+    state.say(LogLevel::warn,
+              "a communicator that was given up is still inside NCCL; its memory stays allocated");
 }
 
 namespace {

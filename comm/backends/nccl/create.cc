@@ -79,12 +79,14 @@ Status join(State& state) {
                                std::to_string(version % 100);
   rendezvous.fingerprint = fingerprint_of(state.config);
   rendezvous.log = state.config.log;
+  rendezvous.log_levels = state.config.log_levels;
   Result<std::unique_ptr<OutOfBand>> channel = OutOfBand::join(std::move(rendezvous));
   if (!channel.ok()) return std::move(channel).status();
   state.channel = std::move(*channel);
   state.rank = state.channel->rank();
   state.world_size = state.channel->world_size();
   state.epoch.store(state.channel->epoch());
+  state.open_log();
   return {};
 }
 
@@ -209,6 +211,8 @@ Result<std::shared_ptr<State>> create(const NcclConfig& config) {
     if (!launch.ok()) return std::move(launch).status();
     state->config.launch = std::move(*launch);
   }
+  state->config.log_levels = levels_or_environment(
+      config.log_levels.has_value() ? &*config.log_levels : nullptr, config.log);
   const Deadline deadline(state->config.launch->init_timeout);
   done = find_device(*state);
   if (done.ok()) done = join(*state);
@@ -223,6 +227,8 @@ Result<std::shared_ptr<State>> create(const NcclConfig& config) {
     state->close().ignore();
     return done;
   }
+  state->say(LogLevel::info, "made on GPU %d, with NCCL %d, %s", state->device, loaded_version(),
+             config.mode == NcclMode::blocking ? "blocking" : "non-blocking");
   return state;
 }
 

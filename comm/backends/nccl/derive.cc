@@ -11,7 +11,7 @@ namespace {
 
 /// A communicator around what NCCL made; `native` is null where this rank is in none.
 Result<std::shared_ptr<State>> wrap(State& parent, ncclComm_t native, Operation operation,
-                                    const Deadline& deadline) {
+                                    std::uint64_t id, const Deadline& deadline) {
   auto child = std::make_shared<State>();
   child->config = parent.config;
   child->channel = parent.channel;
@@ -21,6 +21,8 @@ Result<std::shared_ptr<State>> wrap(State& parent, ncclComm_t native, Operation 
   child->lock = parent.lock;
   child->reduces_float8 = parent.reduces_float8;
   child->epoch.store(parent.epoch.load());
+  child->agreement.id = id;
+  child->agreement.epoch = parent.epoch.load();
   if (native == nullptr) {
     child->gate.store(kLeftOut);
     return child;
@@ -32,9 +34,13 @@ Result<std::shared_ptr<State>> wrap(State& parent, ncclComm_t native, Operation 
   if (result == ncclSuccess) result = ncclCommCount(native, &child->world_size);
   Status done =
       result == ncclSuccess ? Status() : parent.nccl_error(result, operation, "ncclCommUserRank");
+  child->open_log();
   if (done.ok()) done = child->allocate();
   if (done.ok()) done = child->start_watchdog();
   if (done.ok()) done = child->warm_up(deadline);
+  if (done.ok())
+    child->say(LogLevel::info, "made by %s of rank %d of %d", to_string(operation), parent.rank,
+               parent.world_size);
   if (done.ok()) return child;
   if (child->is_open()) child->poison(done.copy()).ignore();
   child->close().ignore();
@@ -72,7 +78,9 @@ Result<std::shared_ptr<State>> split(State& state, const ops::Split& op) {
       return state.is_open() ? state.poison(std::move(native).status()) : state.first_cause();
     made = *native;
   }
-  return wrap(state, made, Operation::split, deadline);
+  state.agreement.begin_epoch(state.epoch.load());
+  const std::uint64_t id = state.agreement.id_of_part(0, static_cast<std::uint32_t>(op.color));
+  return wrap(state, made, Operation::split, id, deadline);
 }
 
 Result<std::shared_ptr<State>> shrink(State& state, const ops::Shrink& op) {
@@ -112,7 +120,12 @@ Result<std::shared_ptr<State>> shrink(State& state, const ops::Shrink& op) {
     if (!failed) return state.poison(std::move(native).status());
     return std::move(native).status();
   }
-  return wrap(state, *native, Operation::shrink, deadline);
+  // Whoever is excluded does not count along: each set of ranks has a count of its own.
+  std::uint64_t division = 1;
+  for (const int rank : excluded) division = mix(division, static_cast<std::uint32_t>(rank));
+  state.agreement.begin_epoch(state.epoch.load());
+  const std::uint64_t id = state.agreement.id_of_part(division | 1, excluded.size());
+  return wrap(state, *native, Operation::shrink, id, deadline);
 }
 
 }  // namespace comm::detail::nccl

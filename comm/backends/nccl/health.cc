@@ -68,7 +68,7 @@ Status State::poison(Status failure) {
   const std::uint32_t before = gate.fetch_or(kUnhealthy, std::memory_order_acq_rel);
   if ((before & kUnhealthy) == 0) {
     if (channel != nullptr) channel->notify(failure.message());
-    say(failure.message());
+    say(LogLevel::error, "unhealthy: %s", failure.message());
     watchdog_wakes.notify_all();  // It aborts, so that kernels which wait for a peer end.
   }
   return failure;
@@ -80,12 +80,15 @@ Status State::poison_and_name(Status failure) {
   return first.ok() ? std::move(same) : std::move(first);
 }
 
-void State::say(const char* line) const {
-  if (config.log) {
-    config.log(line);
-  } else {
-    std::fprintf(stderr, "comm: %s\n", line);
-  }
+void State::say(LogLevel level, const char* format, ...) const {
+  if (log == nullptr || !log->is_on(level)) return;
+  char text[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  log->set_epoch(epoch.load());
+  log->say(level, "%s", text);
 }
 
 Status State::ask_nccl(Operation operation) {

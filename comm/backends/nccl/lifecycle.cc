@@ -40,6 +40,7 @@ Status State::abort_native() {
                  "another thread has a group open; the communicator is aborted when that ends");
   }
   const ncclComm_t native = comm.exchange(nullptr);
+  say(LogLevel::info, "aborts NCCL's communicator");
   {
     const std::lock_guard<std::mutex> guard(tables);
     for (RegistrationEntry& entry : registrations) entry.native = nullptr;
@@ -81,6 +82,7 @@ Status State::close() {
     if (cause.ok()) cause = make_error(StatusCode::unhealthy, 0, "it was closed");
   }
   gate.fetch_or(kUnhealthy);
+  say(LogLevel::info, in_order ? "closes" : "closes by an abort: it is unhealthy");
   Status outcome = in_order ? close_in_order() : abort_native();
   release_memory();
   return outcome;
@@ -126,7 +128,7 @@ void State::release_memory() noexcept {
 
 State::~State() {
   Status closed = close();
-  if (!closed.ok()) say(closed.message());
+  if (!closed.ok()) say(LogLevel::error, "%s", closed.message());
 }
 
 }  // namespace comm::detail::nccl

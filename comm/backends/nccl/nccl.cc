@@ -1,5 +1,7 @@
 #include "comm/backends/nccl.h"
 
+#include <string_view>
+
 #include "comm/backends/nccl/group.h"
 #include "comm/backends/nccl/state.h"
 
@@ -19,7 +21,7 @@ Nccl& Nccl::operator=(Nccl&& other) noexcept {
 Nccl::~Nccl() {
   if (state_ == nullptr) return;
   Status closed = close();
-  if (!closed.ok()) state_->say(closed.message());
+  if (!closed.ok()) state_->say(LogLevel::error, "%s", closed.message());
 }
 
 Result<Nccl> Nccl::create(const Config& config) {
@@ -64,6 +66,23 @@ Status Nccl::attempt_reconnect(const ops::AttemptReconnect&) {
 
 Status Nccl::abort(const ops::Abort&) {
   return detail::nccl::abort(*state_);
+}
+
+Status Nccl::exchange(const Exchange& exchange) {
+  return state_->exchange(exchange);
+}
+
+Status Nccl::declare_unhealthy(Operation operation, const Status& cause) {
+  if (!state_->is_open()) return state_->refuse(operation);
+  // The cause may name operation and rank already, as that of an exchange does.
+  const std::string_view text = cause.message();
+  if (text.find(" on rank ") != std::string_view::npos) return state_->poison(cause.copy());
+  return state_->poison(
+      state_->error(cause.code(), cause.native_code(), operation, "%s", cause.message()));
+}
+
+LogSettings Nccl::log_settings() const {
+  return state_->log == nullptr ? LogSettings() : state_->log->settings();
 }
 
 Status Nccl::close() {

@@ -83,8 +83,11 @@ Status reconnect(State& state) {
     state.poison(state.error(StatusCode::unhealthy, 0, kThis, "this rank reconnects")).ignore();
   state.call_roll();
   state.stop_watchdog();
+  state.say(LogLevel::warn, "reconnects");
   Status done = rebuild(state, deadline);
+  if (done.ok()) state.say(LogLevel::warn, "reconnected");
   if (done.ok()) return {};
+  state.say(LogLevel::error, "could not reconnect: %s", done.message());
   // Half a communicator is none: the next attempt begins anew. The others need not wait for it.
   if (state.is_open()) state.poison(done.copy()).ignore();
   state.channel->notify(done.message());

@@ -9,10 +9,12 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
 
+#include "comm/backend.h"
 #include "comm/backends/nccl/bounded.h"
 #include "comm/backends/nccl/config.h"
 #include "comm/backends/nccl/device_lock.h"
@@ -22,6 +24,7 @@
 #include "comm/backends/nccl/scratch.h"
 #include "comm/backends/nccl/waiting.h"
 #include "comm/health/told.h"
+#include "comm/logger.h"
 #include "comm/operations.h"
 #include "comm/rendezvous/out_of_band.h"
 #include "comm/result.h"
@@ -44,6 +47,20 @@ struct SymmetricEntry {
   void* window;
 };
 
+/// Which exchanges of a few bytes are whose on the channel, which all communicators share.
+struct Agreement {
+  std::uint64_t id = 0;         ///< Of this communicator; the first one's is 0.
+  std::uint64_t epoch = 0;      ///< To which the rest belongs.
+  std::uint64_t exchanges = 0;  ///< So far.
+  std::map<std::uint64_t, std::uint32_t> divisions;  ///< How often it was divided so.
+
+  void begin_epoch(std::uint64_t now);
+  /// The id of a part: the same on its ranks, since all of them have taken part in each division.
+  std::uint64_t id_of_part(std::uint64_t division, std::uint64_t part);
+};
+
+std::uint64_t mix(std::uint64_t a, std::uint64_t b);
+
 /// A number that tells threads apart.
 const void* this_thread() noexcept;
 
@@ -56,6 +73,8 @@ struct State : HotState, std::enable_shared_from_this<State> {
   bool is_derived = false;       ///< Made by split or shrink: it cannot reconnect by itself.
   bool ignores_channel = false;  ///< Shrunk after a loss, which the channel reports for ever.
   std::atomic<std::uint64_t> epoch{0};
+  Agreement agreement;
+  std::unique_ptr<Logger> log;
 
   EventPool events;
   Scratch receive[2];  ///< Of ordinary and of captured operations.
@@ -118,7 +137,11 @@ struct State : HotState, std::enable_shared_from_this<State> {
   Status look(Operation operation);
   /// Asks NCCL. Under the device lock.
   Status ask_nccl(Operation operation);
-  void say(const char* line) const;
+  [[gnu::cold, gnu::format(printf, 3, 4)]] void say(LogLevel level, const char* format, ...) const;
+
+  // agreement.cc
+  void open_log();
+  Status exchange(const Exchange& exchange);
 
   // roll_call.cc
   /// Once an epoch, on each rank, after the first failure.

@@ -34,6 +34,7 @@ Status State::completed(Operation operation) {
 Status State::wait_for(cudaEvent_t event, Operation operation, const Deadline& deadline) {
   Pause pause;
   const RelaxedCapture undisturbed;
+  std::chrono::nanoseconds say_after = config.slow_wait;
   for (;;) {
     const cudaError_t found = cudaEventQuery(event);
     if (found == cudaSuccess) return completed(operation);
@@ -46,6 +47,13 @@ Status State::wait_for(cudaEvent_t event, Operation operation, const Deadline& d
                 "%s. A rank may be missing, or may have called another operation",
                 deadline.length_ms(), to_string(lock->operation())));
     if (!pause.once_more()) continue;
+    if (!deadline.is_never() && deadline.waited() > say_after) {
+      say_after = 2 * deadline.waited();
+      say(LogLevel::warn,
+          "%s is not complete after %lld ms; the last operation submitted on this GPU was %s",
+          to_string(operation), static_cast<long long>(deadline.waited().count() / 1'000'000),
+          to_string(lock->operation()));
+    }
     Status looked = look(operation);
     if (!looked.ok()) return is_open() ? std::move(looked) : first_cause(true);
   }

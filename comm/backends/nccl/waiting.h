@@ -26,6 +26,7 @@ class Deadline {
     length_ = std::chrono::nanoseconds(is_never_ ? kCenturies : n);
   }
 
+  bool is_never() const { return is_never_; }
   bool passed() const { return !is_never_ && Clock::now() - start_ >= length_; }
   std::chrono::nanoseconds waited() const { return Clock::now() - start_; }
   std::chrono::milliseconds remaining() const {

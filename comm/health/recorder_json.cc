@@ -123,7 +123,8 @@ void add_head(std::string& to, const RecorderRing& ring, DumpReason reason,
       notes.rank, notes.world_size, ring.epoch(), ring.collectives());
   to += "\"process\":{\"host\":";
   add_string(to, host);
-  add(to, ",\"pid\":%d},\n", static_cast<int>(::getpid()));
+  add(to, ",\"pid\":%d,\"created_unix_ns\":%" PRId64 "},\n", static_cast<int>(::getpid()),
+      notes.made.realtime_ns);
   // The clock of the operating system as it is now, also for what lies before it was set.
   const std::int64_t age = now.monotonic_ns - notes.made.monotonic_ns;
   add(to,

@@ -86,6 +86,12 @@ double time(Peer& peer, const Arguments& a, char* send, char* recv, std::size_t 
 template <class Peer>
 void run(Peer& peer, const Arguments& a) {
   constexpr int kProbes = 50;
+  // Ranks that were just started may share a core for a while; every library gets the same time to
+  // have them spread.
+  constexpr auto kSettling = std::chrono::milliseconds(200);
+  const auto start = std::chrono::steady_clock::now();
+  while (peer.agree(std::chrono::steady_clock::now() - start < kSettling ? 1 : 0) != 0) {
+  }
   for (std::size_t bytes = a.min_bytes; bytes <= a.max_bytes; bytes *= 2) {
     char* send = peer.allocate(bytes);
     char* recv = peer.allocate(bytes);

@@ -219,7 +219,8 @@ bool Team::waits_for_own_core(std::uint64_t on) {
 Status Team::wait_slowly(Missing missing, std::int64_t timeout_ns, Operation operation,
                          bool regardless) {
   const WaitPolicy& policy = world_->waiting;
-  const int spins = waits_for_own_core(missing()) ? policy.spins_on_shared_core : policy.spins;
+  const bool collides = waits_for_own_core(missing());
+  const int spins = collides ? policy.spins_on_shared_core : policy.spins;
   for (int i = 0; i < spins; ++i) {
     if (missing() == 0) return {};
     if (!regardless && header_->poison.load(std::memory_order_relaxed) != Poison::none)
@@ -232,7 +233,9 @@ Status Team::wait_slowly(Missing missing, std::int64_t timeout_ns, Operation ope
   const bool exact = world_->wakes_are_exact;
   std::int64_t pause_ns = exact ? policy.first_sleep_ns : 50'000;
   const std::int64_t longest = exact ? policy.longest_sleep_ns : 1'000'000;
-  for (int round = 0;; ++round) {
+  // The kernel moves whoever wakes up to an idle core, and hardly ever whoever yields.
+  const bool moves = collides && collisions_++ % policy.yields_until_move == 0;
+  for (int round = moves ? policy.yields : 0;; ++round) {
     const std::uint64_t on = missing();
     if (on == 0) return {};
     if (!regardless && header_->poison.load(std::memory_order_acquire) != Poison::none)

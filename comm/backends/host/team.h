@@ -159,6 +159,7 @@ class Team {
 
   std::uint32_t tick_ = 0;
   int quick_looks_ = 0;
+  unsigned collisions_ = 0;  ///< Waits for a rank that needed this rank's core.
   int rank_ = 0;
   int size_ = 1;
   RankLines* own_ = nullptr;

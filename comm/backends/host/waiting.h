@@ -37,9 +37,10 @@ void barrier_everywhere();
 
 /// The stages of a wait.
 struct WaitPolicy {
-  int spins = 2000;                       ///< Looks with a pause between them.
-  int spins_on_shared_core = 10;          ///< The same where whoever is waited for needs this core.
-  int yields = 100;                       ///< Looks after giving the core to others.
+  int spins = 2000;                 ///< Looks with a pause between them.
+  int spins_on_shared_core = 10;    ///< The same where whoever is waited for needs this core.
+  unsigned yields_until_move = 64;  ///< Each so many waits for the own core are slept through.
+  int yields = 100;                 ///< Looks after giving the core to others.
   std::int64_t slow_ns = 10'000'000'000;  ///< A wait this long is said in the log.
   std::int64_t first_sleep_ns = 2'000'000;
   std::int64_t longest_sleep_ns = 100'000'000;  ///< Also how often peers' health is looked at.

@@ -5,31 +5,23 @@ those that a flight recorder around Nccl adds.
     measure.py PROGRAM [--most 40] [--most-recorded 80]
 
 Runs the program under callgrind, with NCCL and CUDA replaced by functions that do nothing, for two
-numbers of calls each; the difference is what a call costs. Fails above `--most` and `--most-recorded`. The recorder reads its
-clock by rdtsc, which is counted; there is no call that callgrind would not see into.
+numbers of calls each; the difference is what a call costs. Fails above `--most` and
+`--most-recorded`. The recorder reads its clock by rdtsc, which is counted; there is no call that
+callgrind would not see into.
 """
 
 import argparse
 import os
-import re
-import subprocess
 import sys
-import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "instructions"))
+import callgrind  # noqa: E402, beside this folder
 
 CALLS = (1000, 11000)
 
 
 def instructions(program, way, calls):
-    with tempfile.TemporaryDirectory() as folder:
-        out = os.path.join(folder, "out")
-        command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=" + out]
-        command += ["--toggle-collect=*loop_%s*" % way, program, way, str(calls)]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=240)
-        if done.returncode != 0:
-            sys.exit("FAILED: %s\n%s" % (" ".join(command), done.stdout))
-        with open(out, encoding="utf-8") as file:
-            total = re.search(r"^(?:summary|totals): (\d+)", file.read(), re.MULTILINE)
-    return int(total.group(1))
+    return callgrind.count([program, way, str(calls)], "*loop_%s*" % way)[1][-1]
 
 
 def main():

@@ -243,6 +243,7 @@ Status Host::attempt_reconnect(const ops::AttemptReconnect&) {
   }
   state_->group = host::Group();
   state_->symmetric.start_anew();
+  (void)state_->told->take_earlier_than((*team)->world().epoch);
   state_->set_team(std::move(*team));
   state_->log->say(LogLevel::warn, "reconnected");
   return {};

@@ -15,6 +15,7 @@ struct Goodbye {
   enum Phase { finalizing, ending, given_up };
 
   Parting parting;
+  LateEnd has_ended = std::make_shared<std::atomic<bool>>(false);
   std::atomic<Phase> phase{finalizing};
   ncclResult_t result = ncclSuccess;
 
@@ -40,22 +41,29 @@ struct Goodbye {
       result = ncclCommDestroy(parting.comm);
     else
       (void)ncclCommAbort(parting.comm);
+    has_ended->store(true);
   }
 };
 
 }  // namespace
 
-Parted part_by_abort(ncclComm_t comm, int device, std::chrono::milliseconds abort_timeout) {
+Parted part_by_abort(ncclComm_t comm, int device, std::chrono::milliseconds abort_timeout,
+                     LateEnd* late) {
   if (comm == nullptr) return Parted::aborted;
-  const Bounded went = run_bounded(Deadline(abort_timeout), [comm, device] {
+  auto has_ended = std::make_shared<std::atomic<bool>>(false);
+  const Bounded went = run_bounded(Deadline(abort_timeout), [comm, device, has_ended] {
     (void)cudaSetDevice(device);
     (void)ncclCommAbort(comm);
+    has_ended->store(true);
   });
-  return went == Bounded::finished ? Parted::aborted : Parted::stuck;
+  if (went == Bounded::finished) return Parted::aborted;
+  if (late != nullptr) *late = std::move(has_ended);
+  return Parted::stuck;
 }
 
 Parted part_in_order(const Parting& parting, const Deadline& deadline,
-                     std::chrono::milliseconds abort_timeout, ncclResult_t* result) {
+                     std::chrono::milliseconds abort_timeout, ncclResult_t* result,
+                     LateEnd* late) {
   auto goodbye = std::make_shared<Goodbye>();
   goodbye->parting = parting;
   const Bounded went = run_bounded(deadline, [goodbye] { goodbye->run(); });
@@ -63,8 +71,11 @@ Parted part_in_order(const Parting& parting, const Deadline& deadline,
     *result = goodbye->result;
     return goodbye->result == ncclSuccess ? Parted::in_order : Parted::aborted;
   }
-  if (!goodbye->move_on(Goodbye::given_up)) return Parted::stuck;
-  return part_by_abort(parting.comm, parting.device, abort_timeout);
+  if (!goodbye->move_on(Goodbye::given_up)) {
+    if (late != nullptr) *late = goodbye->has_ended;
+    return Parted::stuck;
+  }
+  return part_by_abort(parting.comm, parting.device, abort_timeout, late);
 }
 
 }  // namespace comm::detail::nccl

@@ -6,6 +6,8 @@
 
 #include <nccl.h>
 
+#include <atomic>
+#include <memory>
 #include <vector>
 
 #include "comm/backends/nccl/waiting.h"
@@ -25,10 +27,15 @@ enum class Parted {
   stuck,    ///< NCCL does not let go of it.
 };
 
-/// `result` is what finalizing came to, where it came to anything.
-Parted part_in_order(const Parting& parting, const Deadline& deadline,
-                     std::chrono::milliseconds abort_timeout, ncclResult_t* result);
+/// Set when NCCL has let go after all.
+using LateEnd = std::shared_ptr<std::atomic<bool>>;
 
-Parted part_by_abort(ncclComm_t comm, int device, std::chrono::milliseconds abort_timeout);
+/// `result` is what finalizing came to, where it came to anything. `late` is for what is stuck.
+Parted part_in_order(const Parting& parting, const Deadline& deadline,
+                     std::chrono::milliseconds abort_timeout, ncclResult_t* result,
+                     LateEnd* late = nullptr);
+
+Parted part_by_abort(ncclComm_t comm, int device, std::chrono::milliseconds abort_timeout,
+                     LateEnd* late = nullptr);
 
 }  // namespace comm::detail::nccl

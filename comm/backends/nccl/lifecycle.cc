@@ -22,10 +22,23 @@ bool driver_is_gone() noexcept {
 
 }  // namespace
 
+bool State::is_stuck(const Deadline& deadline) {
+  Pause pause;
+  while (stuck != nullptr && !stuck->load()) {
+    if (deadline.passed()) return true;
+    pause.once_more();
+  }
+  stuck = nullptr;
+  return false;
+}
+
 Status State::abort_native() {
   const Deadline deadline(config.abort_timeout);
   const std::unique_lock<std::timed_mutex> only_one(ending, deadline.when());
-  if (!only_one.owns_lock() || abort_is_stuck)
+  // The watchdog comes again; whoever needs the abort to be over has time for it.
+  const Deadline patience(watchdog.is_current() ? std::chrono::milliseconds(0)
+                                                : config.abort_timeout);
+  if (!only_one.owns_lock() || is_stuck(patience))
     return error(StatusCode::timeout, 0, Operation::abort, kStuck, deadline.length_ms());
   if (comm.load() == nullptr) return {};
 
@@ -46,10 +59,9 @@ Status State::abort_native() {
     for (RegistrationEntry& entry : registrations) entry.native = nullptr;
     for (SymmetricEntry& entry : symmetric) entry.window = nullptr;
   }
-  const Parted went = part_by_abort(native, device, config.abort_timeout);
+  const Parted went = part_by_abort(native, device, config.abort_timeout, &stuck);
   if (locked) lock->unlock();
   if (went != Parted::stuck) return {};
-  abort_is_stuck = true;
   return error(StatusCode::timeout, 0, Operation::abort, kStuck, deadline.length_ms());
 }
 
@@ -99,13 +111,11 @@ Status State::close_in_order() {
   ncclResult_t result = ncclSuccess;
   Parted parted = Parted::in_order;
   if (parting.comm != nullptr)
-    parted = part_in_order(parting, deadline, config.abort_timeout, &result);
+    parted = part_in_order(parting, deadline, config.abort_timeout, &result, &stuck);
   if (locked) lock->unlock();
   if (parted == Parted::in_order) return {};
-  if (parted == Parted::stuck) {
-    abort_is_stuck = true;
+  if (parted == Parted::stuck)
     return error(StatusCode::timeout, 0, Operation::abort, kStuck, deadline.length_ms());
-  }
   if (result != ncclSuccess) return nccl_error(result, Operation::abort, "closing");
   return error(StatusCode::timeout, 0, Operation::abort,
                "what is queued was not done after %lld ms, so the communicator was aborted; a rank "
@@ -116,7 +126,7 @@ Status State::close_in_order() {
 void State::release_memory() noexcept {
   events.close(false);
   // What NCCL still holds stays: freeing it could wait for kernels that never end.
-  if (abort_is_stuck) return;
+  if (is_stuck(Deadline(std::chrono::milliseconds(0)))) return;
   const DeviceGuard current(device);
   for (Scratch& scratch : receive) scratch.free();
   for (Scratch& scratch : word) scratch.free();

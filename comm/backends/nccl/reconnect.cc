@@ -45,6 +45,7 @@ Status rebuild(State& state, const Deadline& deadline) {
     const std::lock_guard<std::mutex> guard(state.cause_mutex);
     state.cause = Status();
   }
+  (void)state.told.take_earlier_than(state.channel->epoch());
   state.epoch.store(state.channel->epoch());
   state.gate.fetch_and(~std::uint32_t{kUnhealthy});
   done = state.start_watchdog();

@@ -19,6 +19,7 @@
 #include "comm/backends/nccl/config.h"
 #include "comm/backends/nccl/device_lock.h"
 #include "comm/backends/nccl/event_pool.h"
+#include "comm/backends/nccl/goodbye.h"
 #include "comm/backends/nccl/hot_state.h"
 #include "comm/backends/nccl/roll_call.h"
 #include "comm/backends/nccl/scratch.h"
@@ -103,7 +104,7 @@ struct State : HotState, std::enable_shared_from_this<State> {
   std::timed_mutex reconnecting;
   std::timed_mutex ending;  ///< Held by whoever destroys or aborts the native communicator.
   bool is_closed = false;
-  bool abort_is_stuck = false;
+  LateEnd stuck;  ///< Of an abort that NCCL keeps to itself, and whether it has ended since.
 
   Thread watchdog;
   std::mutex watchdog_mutex;
@@ -178,6 +179,8 @@ struct State : HotState, std::enable_shared_from_this<State> {
   Status start_watchdog();
   void stop_watchdog() noexcept;
   // lifecycle.cc
+  /// Whether NCCL still does not let go, after a wait for that of at most `deadline`.
+  bool is_stuck(const Deadline& deadline);
   Status abort_native();
   Status close();
   Status close_in_order();

@@ -10,7 +10,7 @@ std::string epoch_part(std::uint64_t place) {
 
 }  // namespace
 
-RecorderOptions RecorderState::options_for(std::string name) const {
+RecorderOptions RecorderState::options_for(const std::string& name) const {
   RecorderOptions options;
   if (ring_ != nullptr) options = ring_->options();
   options.name += name;

@@ -104,10 +104,10 @@ class Recorded : public Decorator<Recorded<B>, B> {
     }
   }
 
-  constexpr Result<Recorded> split(const ops::Split& op) {
+  [[gnu::always_inline]] constexpr Result<Recorded> split(const ops::Split& op) {
     return divided(op, [&] { return this->inner().split(op); });
   }
-  constexpr Result<Recorded> shrink(const ops::Shrink& op) {
+  [[gnu::always_inline]] constexpr Result<Recorded> shrink(const ops::Shrink& op) {
     return divided(op, [&] { return this->inner().shrink(op); });
   }
 
@@ -128,9 +128,9 @@ class Recorded : public Decorator<Recorded<B>, B> {
   }
 
  private:
-  Recorded(B inner, const State& parent, std::string name) noexcept
+  Recorded(B inner, const State& parent, const std::string& name) noexcept
       : Base(std::move(inner)),
-        state_(this->inner(), kCompletesOnReturn, parent.options_for(std::move(name))) {}
+        state_(this->inner(), kCompletesOnReturn, parent.options_for(name)) {}
 
   template <class Op, class Next>
   [[gnu::always_inline]] auto run(const Op& op, Next next, std::uint64_t& sequence)
@@ -153,7 +153,7 @@ class Recorded : public Decorator<Recorded<B>, B> {
   }
 
   template <class Op, class Next>
-  constexpr Result<Recorded> divided(const Op& op, Next next) {
+  [[gnu::always_inline]] constexpr Result<Recorded> divided(const Op& op, Next next) {
     if constexpr (B::moves_data) {
       std::uint64_t sequence = 0;
       Result<B> made = run(op, next, sequence);

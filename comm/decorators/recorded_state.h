@@ -28,7 +28,7 @@ class RecorderState {
   FlightRecorder recorder() const { return FlightRecorder(ring_); }
 
   /// For a communicator made from this one; `name` is put behind its own.
-  RecorderOptions options_for(std::string name) const;
+  RecorderOptions options_for(const std::string& name) const;
 
   template <class B>
   void rebuilt(const B& inner) noexcept {
@@ -43,7 +43,7 @@ class RecorderState {
 template <class B>
 struct NoRecorderState {
   constexpr NoRecorderState(const B&, bool) {}
-  NoRecorderState(const B&, bool, RecorderOptions) {}
+  NoRecorderState(const B&, bool, const RecorderOptions&) {}
   FlightRecorder recorder() const { return {}; }
 };
 

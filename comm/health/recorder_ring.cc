@@ -147,29 +147,33 @@ void RecorderRing::failed(std::uint64_t sequence, const Status& status, bool is_
   dump_after_failure(*this);
 }
 
-bool RecorderRing::mark(std::uint64_t sequence) noexcept {
-  Slot& slot = slot_of(sequence);
-  const std::uint64_t outcome = slot.outcome.load(std::memory_order_acquire);
-  if (outcome >> kLapShift != lap_of(sequence) >> kLapShift) return false;
-  if ((outcome & kComplete) != 0) return false;
+RecorderRing::Marked RecorderRing::mark(std::uint64_t sequence) noexcept {
+  const std::uint64_t outcome = slot_of(sequence).outcome.load(std::memory_order_acquire);
+  if (outcome >> kLapShift != lap_of(sequence) >> kLapShift) return Marked::not_at_all;
+  if ((outcome & kComplete) != 0) return Marked::before;
   const bool has_failed = (outcome >> kCodeShift & 0xf) != 0;
-  if ((outcome & kReturned) != 0 && !has_failed) {
-    complete(this, sequence);
-  }
-  return true;
+  if ((outcome & kReturned) == 0 || has_failed) return Marked::not_at_all;
+  complete(this, sequence);
+  return Marked::now;
 }
 
 void RecorderRing::stream_done(std::uint64_t sequence, std::uint64_t stream,
                                bool is_given) noexcept {
   const std::uint64_t last = oldest(sequence);
+  std::uint64_t joined = joined_.load(std::memory_order_relaxed);
   for (std::uint64_t s = sequence - 1; s >= last; --s) {
     const Slot& slot = slot_of(s);
     if (slot.stamp.load(std::memory_order_acquire) != s * 2 + 2) continue;
     const RecordedWords words{.what = slot.what.load(std::memory_order_acquire)};
     if (!is_on_stream(operation_of(words)) || flag_of(words, kStreamGiven) != is_given) continue;
     if (is_given && slot.stream.load(std::memory_order_acquire) != stream) continue;
-    // A stream's work ends in order, so what comes before one that is complete was marked with it.
-    if (!mark(s)) return;
+    const Marked marked = mark(s);
+    if (marked == Marked::now && is_given && joined != 0 &&
+        operation_of(words) == Operation::all_reduce_deferred)
+      joined = joined_.fetch_sub(1, std::memory_order_relaxed) - 1;
+    // A stream's work ends in order, so what comes before one that is complete was marked with it;
+    // but for what was put into the order later, by a join.
+    if (marked == Marked::before && joined == 0) return;
   }
 }
 
@@ -201,7 +205,9 @@ void RecorderRing::joined(std::uint64_t sequence, std::uint64_t stream, bool is_
   Slot& slot = slot_of(sequence);
   if (!is_given || slot.stamp.load(std::memory_order_acquire) != sequence * 2 + 2) return;
   slot.stream.store(stream, std::memory_order_release);
-  slot.what.fetch_or(kStreamGiven << kFlagsShift, std::memory_order_release);
+  const std::uint64_t flag = kStreamGiven << kFlagsShift;
+  if ((slot.what.fetch_or(flag, std::memory_order_release) & flag) != 0) return;  // Joined before.
+  joined_.fetch_add(1, std::memory_order_relaxed);
 }
 
 void RecorderRing::rebuilt(int rank, int world_size, std::uint64_t epoch) noexcept {
@@ -216,6 +222,7 @@ void RecorderRing::rebuilt(int rank, int world_size, std::uint64_t epoch) noexce
     if (this->epoch() != epoch) place_.store(epoch << kNumberBits | 1, std::memory_order_relaxed);
   }
   depth_.store(0, std::memory_order_relaxed);
+  joined_.store(0, std::memory_order_relaxed);
   group_flag_.store(0, std::memory_order_relaxed);
   set_frozen(false);
 }

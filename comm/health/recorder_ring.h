@@ -166,8 +166,9 @@ class RecorderRing {
   std::uint64_t taken(const Slot& slot) const noexcept;
   void set_frozen(bool frozen) noexcept;
   bool read_slot(std::uint64_t sequence, RecordedEntry& entry) const noexcept;
-  /// Makes what has returned complete. False: it was complete before, or is another submission's.
-  bool mark(std::uint64_t sequence) noexcept;
+  enum class Marked { now, before, not_at_all };
+  /// Makes what has returned complete.
+  Marked mark(std::uint64_t sequence) noexcept;
   /// The oldest submission that may still be in the ring when `sequence` is the newest.
   std::uint64_t oldest(std::uint64_t sequence) const noexcept {
     return sequence > mask_ ? sequence - mask_ : 1;
@@ -185,6 +186,8 @@ class RecorderRing {
   std::atomic<std::uint64_t> place_;
   std::atomic<std::uint64_t> sequence_{0};
   std::atomic<std::uint64_t> refused_{0};
+  std::atomic<std::uint64_t> joined_{
+      0};  ///< Tickets joined to a stream that nothing waited for since.
   const std::unique_ptr<Notes> notes_;
 };
 

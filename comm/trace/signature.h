@@ -3,9 +3,9 @@
 /// What has to be the same on all ranks in a call of a collective. Forms of one operation that go
 /// together are one: with and without a wait, a broadcast and the command that its worker receives.
 
-#include <compare>
 #include <cstdint>
 #include <string>
+#include <tuple>
 
 #include "comm/trace/dump.h"
 
@@ -18,7 +18,11 @@ struct Signature {
   std::uint8_t reduction;
   std::int32_t root;
 
-  auto operator<=>(const Signature&) const = default;
+  bool operator==(const Signature&) const = default;
+  bool operator<(const Signature& other) const {
+    return std::tie(op, type, count, reduction, root) <
+           std::tie(other.op, other.type, other.count, other.reduction, other.root);
+  }
 };
 
 inline Operation family(Operation op) {

@@ -25,7 +25,7 @@ std::string elements(const Entry& e, std::uint64_t count) {
 }  // namespace
 
 std::string describe(const Entry& e) {
-  const std::string op = comm::to_string(e.op);
+  std::string op = comm::to_string(e.op);
   const std::string partner = std::to_string(e.partner);
   switch (e.op) {
     case Operation::send_to: return op + " (" + elements(e, e.count) + ", to rank " + partner + ")";

@@ -15,6 +15,8 @@
 namespace comm::perf {
 
 struct HostMemory {
+  static constexpr double kShortestSample = 20;  // us
+
   template <class T, class Symmetric>
   class Buffer {
    public:

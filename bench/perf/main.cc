@@ -1,25 +1,35 @@
 // comm_perf: how fast a collective of a backend is. See options.cc for the command line.
 #include <cstdio>
 #include <cstdlib>
-#include <string_view>
+#include <string>
 #include <utility>
 
-#include "bench/perf/host_memory.h"
-#include "bench/perf/measure.h"
+#include "bench/perf/backends.h"
 #include "bench/perf/options.h"
 #include "bench/perf/report.h"
-#include "comm/backends/host.h"
-#include "comm/communicator.h"
 #include "comm/launch/self_launch.h"
 
 namespace {
 
+using comm::perf::BackendEntry;
 using comm::perf::Options;
 using comm::perf::Run;
 
 int fail(const char* message) {
   std::fprintf(stderr, "%s\n", message);
   return 2;
+}
+
+comm::Result<BackendEntry> find_backend(const std::string& name) {
+  std::string names;
+  for (const BackendEntry& entry : comm::perf::backends()) {
+    if (name.empty() || entry.name == name) return entry;
+    names += " " + std::string(entry.name);
+  }
+  return comm::make_error(comm::StatusCode::invalid_argument, 0,
+                          "comm_perf: --backend '%s': this program was built with%s (nccl needs "
+                          "--config=nccl)",
+                          name.c_str(), names.c_str());
 }
 
 comm::Status write_reports(const Run& run) {
@@ -41,16 +51,17 @@ int main(int argc, char** argv) {
     std::fputs(comm::perf::usage().data(), stdout);
     return 0;
   }
+  comm::Result<BackendEntry> backend = find_backend(options->backend);
+  if (!backend.ok()) return fail(backend.message());
   if (options->ranks > 0 && !comm::was_self_launched()) {
     comm::Result<int> status = comm::launch_self(options->ranks, argv);
     return status.ok() ? *status : fail(status.message());
   }
-  auto communicator = comm::Communicator<comm::Host>::create();
-  if (!communicator.ok()) return fail(communicator.message());
-  Run run{"host", communicator->world_size(), std::move(*options), {}};
-  if (comm::Status s = comm::perf::measure<comm::perf::HostMemory>(*communicator, run); !s.ok())
-    return fail(s.message());
-  if (communicator->rank() != 0) return 0;
+  Run run;
+  run.backend = backend->name;
+  run.options = std::move(*options);
+  if (comm::Status s = backend->run(run); !s.ok()) return fail(s.message());
+  if (run.rank != 0) return 0;
   if (comm::Status s = write_reports(run); !s.ok()) return fail(s.message());
   return comm::perf::wrong_elements(run) == 0 ? 0 : 1;
 }

@@ -16,17 +16,16 @@
 #include "bench/perf/pattern.h"
 #include "bench/perf/report.h"
 #include "bench/perf/statistics.h"
+#include "comm/backend.h"
 #include "comm/device_span.h"
 #include "comm/result.h"
 
 namespace comm::perf {
 
-/// A sample shorter than this says more about the clock than about the call.
-inline constexpr double kShortestSample = 20;  // us
-
 /// `Memory` gives buffers that the communicator can use: `Memory::make<T>(communicator, count,
 /// symmetric)` returns a `Result` of something with `span()`; `Memory::upload(vector, span)` and
-/// `Memory::download(span, vector)` copy.
+/// `Memory::download(span, vector)` copy. A sample shorter than `Memory::kShortestSample` says more
+/// about the clock, or about waiting for a GPU, than about the call.
 template <class T, class Comm, class Memory>
 class Measurement {
   using Buffer =
@@ -66,7 +65,8 @@ class Measurement {
       figures.wrong = *wrong;
     }
     if (Status s = share(statistics_of(std::move(samples)), figures); !s.ok()) return s;
-    figures.algorithm_bandwidth = static_cast<double>(bytes) / figures.p50 / 1e3;
+    if (figures.p50 >= kShortestTime)
+      figures.algorithm_bandwidth = static_cast<double>(bytes) / figures.p50 / 1e3;
     figures.bus_bandwidth =
         figures.algorithm_bandwidth * bus_factor(traits_->kind, communicator_->world_size());
     return figures;
@@ -137,7 +137,7 @@ class Measurement {
     std::vector<std::int32_t> batch(1);
     const auto decide = [&](double us) {
       batch[0] = static_cast<std::int32_t>(
-          std::min(1000.0, std::max(1.0, std::ceil(kShortestSample / std::max(us, 1e-3)))));
+          std::min(1000.0, std::max(1.0, std::ceil(Memory::kShortestSample / std::max(us, 1e-3)))));
       return agree(batch);
     };
     if (Status s = decide(*once); !s.ok()) return s;
@@ -250,6 +250,7 @@ Status measure(Comm& communicator, Run& run) {
     return make_error(StatusCode::invalid_argument, 0, "comm_perf: -r %d: the world has %d ranks",
                       run.options.root, communicator.world_size());
   }
+  run.uses_cores = UsesHostMemory<typename Comm::BackendType>;
   if (communicator.rank() == 0) print_header(run);
   for (const std::size_t bytes : sizes(run.options)) {
     const std::size_t count = bytes / element / (traits.splits_size ? world : 1);

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <utility>
 
 #include "bench/perf/operation.h"
 
@@ -22,13 +23,16 @@ OPERATION   all_reduce all_gather reduce_scatter broadcast reduce gather scatter
   -e BYTES    largest size (64M)
   -f FACTOR   from one size to the next (2)
   -i BYTES    add this from one size to the next, instead of -f
-  -t TYPE     i8 u8 i32 u32 i64 u64 f16 bf16 f32 f64 f8e4m3 f8e5m2 (f32); also -d
+  -t TYPE     i8 u8 i32 u32 i64 u64 f16 bf16 f32 f64 f8e4m3 f8e5m2 (f32); also -d,
+              and as nccl-tests calls them: float, half, bfloat16, int8, ...
   -o OP       sum prod min max avg (sum)
   -r RANK     root of rooted operations (0)
   -n COUNT    samples per size (20)
   -w COUNT    samples before those that count (5)
   -c 0|1      compare every element with what it should be (1)
   --symmetric     buffers that peers can reach, from symmetric_alloc
+  --backend NAME  nccl (where built with --config=nccl; the default there), host (the default
+                  elsewhere) or single_gpu (one rank; costs nothing, and shows it)
   --ranks N       start N ranks on this machine; without it, join the launcher's world
   --json FILE     the figures as JSON too; - for standard output
   --plot FILE     bus bandwidth and latency against size, as SVG
@@ -38,6 +42,13 @@ Sizes are bytes as nccl-tests counts them: of the whole result for all_gather, o
 reduce_scatter, gather, scatter and all_to_all of a rank. A sample is one call, or a batch of calls
 where one is too short to be timed; time is the median of the samples, averaged over ranks.
 )";
+
+constexpr std::pair<std::string_view, DataType> kNcclTestsTypes[] = {
+    {"int8", DataType::i8},    {"uint8", DataType::u8},        {"int32", DataType::i32},
+    {"uint32", DataType::u32}, {"int64", DataType::i64},       {"uint64", DataType::u64},
+    {"half", DataType::f16},   {"bfloat16", DataType::bf16},   {"float", DataType::f32},
+    {"double", DataType::f64}, {"fp8_e4m3", DataType::f8e4m3}, {"fp8_e5m2", DataType::f8e5m2},
+};
 
 template <class Integer>
 std::optional<Integer> parse_integer(std::string_view text) {
@@ -92,6 +103,8 @@ Status set_flag(Options& o, std::string_view flag, std::string_view value) {
   } else if (flag == "-c") {
     if (value != "0" && value != "1") return bad(flag, value, "not 0 or 1");
     o.check = value == "1";
+  } else if (flag == "--backend") {
+    o.backend = value;
   } else if (flag == "--json") {
     o.json_path = value;
   } else if (flag == "--plot") {
@@ -134,6 +147,9 @@ std::optional<DataType> parse_type(std::string_view text) {
   for (int i = 0; i < kDataTypeCount; ++i) {
     const auto type = static_cast<DataType>(i);
     if (text == to_string(type)) return type;
+  }
+  for (const auto& [name, type] : kNcclTestsTypes) {
+    if (text == name) return type;
   }
   return std::nullopt;
 }

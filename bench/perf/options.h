@@ -29,6 +29,7 @@ struct Options {
   bool check = true;
   bool symmetric = false;  ///< Buffers from symmetric_alloc.
   int ranks = 0;           ///< 0: join the world a launcher made; else launch this many here.
+  std::string backend;     ///< Empty: the first that is linked.
   bool help = false;
   std::string json_path;
   std::string plot_path;
@@ -46,6 +47,7 @@ std::vector<std::size_t> sizes(const Options& options);
 /// "64K", "8", "1.5M", "2G": binary multiples, as in nccl-tests.
 std::optional<std::size_t> parse_bytes(std::string_view text);
 
+/// comm's names ("bf16") and those of nccl-tests ("bfloat16").
 std::optional<DataType> parse_type(std::string_view text);
 std::optional<ReduceOp> parse_reduce_op(std::string_view text);
 

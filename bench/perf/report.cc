@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "bench/perf/machine.h"
 #include "bench/perf/operation.h"
 #include "bench/perf/statistics.h"
 
@@ -30,9 +31,8 @@ void print_figures(const Figures& f) {
     std::printf(" %6lld", static_cast<long long>(f.wrong));
 }
 
-bool is_noisy(const Row& row) {
-  return (row.out_of_place.measured && row.out_of_place.spread > kNoisySpread) ||
-         (row.in_place.measured && row.in_place.spread > kNoisySpread);
+bool is_noisy(const Figures& f) {
+  return f.measured && f.p50 >= kShortestTime && f.spread > kNoisySpread;
 }
 
 std::string json_figures(const Figures& f) {
@@ -48,14 +48,21 @@ std::string json_figures(const Figures& f) {
 
 }  // namespace
 
+bool is_noisy(const Row& row) {
+  return is_noisy(row.out_of_place) || is_noisy(row.in_place);
+}
+
 void print_header(const Run& run) {
   const Options& o = run.options;
-  std::printf("# comm_perf %s, backend %s, %d ranks, %d samples after %d, type %s, redop %s%s\n",
-              o.operation.c_str(), run.backend.c_str(), run.ranks, o.iterations, o.warmup,
-              to_string(o.type), redop(run), o.symmetric ? ", symmetric buffers" : "");
+  std::printf("# comm_perf %s, backend %s, %d rank%s, %d samples after %d, type %s, redop %s%s\n",
+              o.operation.c_str(), run.backend.c_str(), run.ranks, run.ranks == 1 ? "" : "s",
+              o.iterations, o.warmup, to_string(o.type), redop(run),
+              o.symmetric ? ", symmetric buffers" : "");
   std::printf(
       "# time is the median of the samples in us, averaged over ranks; p99 likewise; "
-      "bandwidth in GB/s (10^9)\n#\n");
+      "bandwidth in GB/s (10^9)\n");
+  std::fputs(machine_warnings(run.uses_cores ? run.ranks : 0).c_str(), stdout);
+  std::printf("#\n");
   std::printf("# %48s %-41s  %-41s\n", "", "out-of-place", "in-place");
   std::printf("#%11s %12s %7s %6s %5s", "size", "count", "type", "redop", "root");
   for (int i = 0; i < 2; ++i)
@@ -120,7 +127,8 @@ std::string to_json(const Run& run) {
     text += "  {\"bytes\": " + std::to_string(row.bytes) +
             ", \"count\": " + std::to_string(row.count) +
             ", \"out_of_place\": " + json_figures(row.out_of_place) +
-            ", \"in_place\": " + json_figures(row.in_place) + "}";
+            ", \"in_place\": " + json_figures(row.in_place) +
+            ", \"noisy\": " + (is_noisy(row) ? "true" : "false") + "}";
   }
   return text + "\n]}\n";
 }

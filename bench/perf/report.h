@@ -20,8 +20,8 @@ struct Figures {
   double p99 = 0;
   double mean = 0;
   double spread = 0;
-  double algorithm_bandwidth = 0;  ///< GB/s, 10^9 bytes.
-  double bus_bandwidth = 0;        ///< GB/s, 10^9 bytes.
+  double algorithm_bandwidth = 0;  ///< GB/s, 10^9 bytes; 0 where a call takes no time.
+  double bus_bandwidth = 0;        ///< GB/s, 10^9 bytes; 0 where a call takes no time.
   std::int64_t wrong = -1;         ///< Elements that are not what they should be; -1: not checked.
 };
 
@@ -34,7 +34,9 @@ struct Row {
 
 struct Run {
   std::string backend;
+  int rank = 0;  ///< This process.
   int ranks = 0;
+  bool uses_cores = true;  ///< Of this machine, for moving data; false on GPUs.
   Options options;
   std::vector<Row> rows;
 };
@@ -49,6 +51,9 @@ std::string to_json(const Run& run);
 
 /// Two panels over a logarithmic axis of sizes: bus bandwidth, and p50 latency.
 std::string to_svg(const Run& run);
+
+/// Half of the samples differ so much that their median means little.
+bool is_noisy(const Row& row);
 
 std::int64_t wrong_elements(const Run& run);
 

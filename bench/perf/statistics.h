@@ -34,4 +34,7 @@ inline Statistics statistics_of(std::vector<double> samples) {
 /// Above this, half of the samples differ so much that the median means little.
 inline constexpr double kNoisySpread = 0.3;
 
+/// Less than this is no time: the call is not in the object code.
+inline constexpr double kShortestTime = 1e-3;  // us
+
 }  // namespace comm::perf

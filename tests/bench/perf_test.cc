@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/perf/machine.h"
 #include "bench/perf/operation.h"
 #include "bench/perf/options.h"
 #include "bench/perf/pattern.h"
@@ -64,6 +65,14 @@ TEST_CASE("options: what is wrong is named") {
   CHECK(complains({"all_reduce", "-b", "2M", "-e", "1M"}, "larger than -e"));
 }
 
+TEST_CASE("options: the types of nccl-tests by their names there") {
+  CHECK(parse_type("float") == comm::DataType::f32);
+  CHECK(parse_type("bfloat16") == comm::DataType::bf16);
+  CHECK(parse_type("fp8_e5m2") == comm::DataType::f8e5m2);
+  CHECK(parse_type("half") == parse_type("f16"));
+  CHECK_FALSE(parse_type("int16"));
+}
+
 TEST_CASE("sizes: a step, and a factor too small to move an integer") {
   Options o;
   o.min_bytes = 4;
@@ -101,8 +110,26 @@ TEST_CASE("statistics: median, tail and spread; noise is seen") {
   CHECK(statistics_of({1, 1, 1, 9, 9, 9, 9}).spread > kNoisySpread);
 }
 
+TEST_CASE("a machine that is busy, or has too few cores, is named; a quiet one is not") {
+  CHECK(machine_warnings(2, 2, 0.1).empty());
+  CHECK(machine_warnings(0, 2, 0.1).empty());
+  CHECK(machine_warnings(4, 2, 0.1).find("4 ranks share 2 cores") != std::string::npos);
+  CHECK(machine_warnings(2, 8, 3.0).find("a load of 3.0 on 8 cores") != std::string::npos);
+}
+
+TEST_CASE("report: a row whose samples differ is noisy, unless it takes no time at all") {
+  Row row;
+  row.out_of_place.measured = true;
+  row.out_of_place.p50 = 1.5;
+  CHECK_FALSE(is_noisy(row));
+  row.out_of_place.spread = 2 * kNoisySpread;
+  CHECK(is_noisy(row));
+  row.out_of_place.p50 = 1e-5;
+  CHECK_FALSE(is_noisy(row));
+}
+
 TEST_CASE("report: wrong elements are counted, and written") {
-  Run run{"host", 2, {}, {}};
+  Run run;
   Row row;
   row.bytes = 8;
   row.count = 2;

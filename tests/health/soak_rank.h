@@ -3,7 +3,6 @@
 /// One rank of a soak: makes calls that all ranks derive from the seed, the epoch and the step;
 /// checks every result; and after a failure checks what it was told, how soon, and comes back.
 
-#include <dirent.h>
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "tests/health/board.h"
+#include "tests/health/held.h"
 #include "tests/health/operations.h"
 
 namespace comm::test {
@@ -42,39 +42,6 @@ inline Task draw(std::uint64_t seed, std::uint64_t epoch, std::uint64_t step, in
   task.round = static_cast<int>(random() % 1000);
   return task;
 }
-
-/// What a process holds; flat from one reconnect to the next.
-struct Held {
-  long descriptors = 0;
-  long threads = 0;
-  long kilobytes = 0;
-  long mappings = 0;
-
-  static long entries(const char* folder) {
-    long count = 0;
-    DIR* dir = opendir(folder);
-    if (dir == nullptr) return -1;
-    while (readdir(dir) != nullptr) ++count;
-    closedir(dir);
-    return count - 2;
-  }
-  static Held now() {
-    Held held;
-    held.descriptors = entries("/proc/self/fd");
-    held.threads = entries("/proc/self/task");
-    if (std::FILE* file = std::fopen("/proc/self/statm", "r"); file != nullptr) {
-      long total = 0;
-      if (std::fscanf(file, "%ld %ld", &total, &held.kilobytes) != 2) held.kilobytes = 0;
-      held.kilobytes *= sysconf(_SC_PAGESIZE) / 1024;
-      std::fclose(file);
-    }
-    if (std::FILE* file = std::fopen("/proc/self/maps", "r"); file != nullptr) {
-      for (int c = 0; (c = std::fgetc(file)) != EOF;) held.mappings += c == '\n';
-      std::fclose(file);
-    }
-    return held;
-  }
-};
 
 /// Set by SIGUSR1: this rank shall leave in good order.
 inline volatile sig_atomic_t leaves = 0;

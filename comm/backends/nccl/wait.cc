@@ -1,6 +1,12 @@
 #include "comm/backends/nccl/state.h"
 
 namespace comm::detail::nccl {
+namespace {
+
+/// How long what a rank did before it left may take to arrive.
+constexpr std::chrono::seconds kAfterDeparture{1};
+
+}  // namespace
 
 Status State::can_wait(cudaStream_t s, Operation operation) const {
   if (!is_open()) return refuse(operation);
@@ -34,6 +40,7 @@ Status State::completed(Operation operation) {
 Status State::wait_for(cudaEvent_t event, Operation operation, const Deadline& deadline) {
   Pause pause;
   const RelaxedCapture undisturbed;
+  std::chrono::nanoseconds departure{0};  // When it was noticed.
   std::chrono::nanoseconds say_after = config.slow_wait;
   for (;;) {
     const cudaError_t found = cudaEventQuery(event);
@@ -53,6 +60,14 @@ Status State::wait_for(cudaEvent_t event, Operation operation, const Deadline& d
           "%s is not complete after %lld ms; the last operation submitted on this GPU was %s",
           to_string(operation), static_cast<long long>(deadline.waited().count() / 1'000'000),
           to_string(lock->operation()));
+    }
+    // What a rank did before it left in good order may still be on its way here; a command that is
+    // waited for without a deadline would not come for ever after.
+    if (deadline.is_never() && channel != nullptr && channel->departed_rank() >= 0) {
+      if (departure.count() == 0) departure = deadline.waited();
+      if (deadline.waited() - departure > kAfterDeparture)
+        return poison(error(StatusCode::peer_lost, 0, operation,
+                            "rank %d has left: nothing more can come", channel->departed_rank()));
     }
     Status looked = look(operation);
     if (!looked.ok()) return is_open() ? std::move(looked) : first_cause(true);

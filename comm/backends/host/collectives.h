@@ -90,19 +90,4 @@ class Reducer {
   double factors_[kMaxRanks];
 };
 
-/// Where all ranks have their buffers, if all of them are in symmetric memory.
-struct Places {
-  bool are_known = false;
-  std::byte* send[kMaxRanks];
-  std::byte* recv[kMaxRanks];
-};
-
-/// Below this an additional tick costs more than a copy.
-inline constexpr std::size_t kDirectFrom = 8 * 1024;
-
-/// Meets all ranks to learn where their buffers are; does not where no rank can have such a buffer.
-Status exchange_places(Call& call, const SymmetricMemory& memory, const void* send,
-                       std::size_t send_bytes, const void* recv, std::size_t recv_bytes,
-                       Places& places);
-
 }  // namespace comm::detail::host

@@ -74,6 +74,7 @@ struct alignas(2 * kLine) RankLines {
   alignas(2 * kLine) std::atomic<std::uint64_t> waiters;
   std::atomic<std::uint32_t> wake;  ///< The futex this rank sleeps on.
   std::atomic<RankState> state;
+  std::atomic<bool> reads_peers;   ///< Whether it may read the memory of all others.
   std::atomic<std::int32_t> core;  ///< 1 + where it last began a long wait; 0 before.
 
   double factors[2];  ///< Of a pre-multiplied sum, by parity.
@@ -106,7 +107,11 @@ struct alignas(kPage) Header {
 /// Bytes from one rank to another. `written` and `read` only grow.
 struct alignas(2 * kLine) Ring {
   std::atomic<std::uint64_t> written;
+  std::uint64_t read_seen;  ///< The sender's own: what it last saw of `read`.
   alignas(kLine) std::atomic<std::uint64_t> read;
+  /// Where the header ends of the last message that its receiver could not fetch from the sender's
+  /// memory, and which therefore comes through the ring.
+  std::atomic<std::uint64_t> unfetched;
 };
 
 /// The first page of the file: where the next region goes.

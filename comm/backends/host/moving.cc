@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "comm/backends/host/collectives.h"
+#include "comm/backends/host/places.h"
 
 namespace comm::detail::host {
 
@@ -65,29 +66,6 @@ Status deal(Call& call, const void* send, void* recv, std::size_t bytes, int onl
 
 }  // namespace
 
-Status exchange_places(Call& call, const SymmetricMemory& memory, const void* send,
-                       std::size_t send_bytes, const void* recv, std::size_t recv_bytes,
-                       Places& places) {
-  if (!memory.was_used() || call.size() == 1) return {};
-  const std::uint64_t own[2] = {memory.locate(send, send_bytes), memory.locate(recv, recv_bytes)};
-  Status met = call.meet(own, sizeof own);
-  if (!met.ok()) return met;
-  for (int r = 0; r < call.size(); ++r) {
-    std::uint64_t theirs[2];
-    std::memcpy(theirs, call.payload(r), sizeof theirs);
-    if (theirs[0] == 0 || theirs[1] == 0) return {};
-    places.send[r] = memory.at(theirs[0]);
-    places.recv[r] = memory.at(theirs[1]);
-    // An area that this rank has freed already: the ranks disagree on what is allocated.
-    if (places.send[r] == nullptr || places.recv[r] == nullptr)
-      return call.fail(make_error(StatusCode::mismatch, 0,
-                                  "%s uses symmetric memory that %s has freed",
-                                  call.team().name(r).text, call.team().name(call.rank()).text));
-  }
-  places.are_known = true;
-  return {};
-}
-
 Status barrier(const Setting& on, Operation name) {
   Call call(on.team, {Operation::barrier}, 0, on.timeout_ns, name);
   return call.meet();
@@ -98,13 +76,15 @@ Status all_gather(const Setting& on, const ops::AllGather& op) {
   const std::size_t bytes = op.count * size_of(op.type);
   if (bytes >= kDirectFrom) {
     Places places;
-    Status met = exchange_places(call, on.symmetric, op.send, bytes, op.send, 0, places);
+    Status met = exchange_places(call, on.symmetric, op.send, bytes, op.send, 0, places, bytes);
     if (!met.ok()) return met;
-    if (places.are_known) {
-      for (int r = 0; r < call.size(); ++r)
-        move_bytes(at(op.recv, static_cast<std::size_t>(r) * bytes),
-                   r == call.rank() ? op.send : places.send[r], bytes);
-      return call.meet();
+    if (places.are_any()) {
+      const auto block = [&](int r) { return at(op.recv, static_cast<std::size_t>(r) * bytes); };
+      move_bytes(block(call.rank()), op.send, bytes);
+      bool done = false;
+      met = take_directly(call, done,
+                          [&](int r) { return places.take(call, r, 0, block(r), bytes); });
+      if (!met.ok() || done) return met;
     }
   }
   return spread(call, op.send, op.recv, bytes, true);
@@ -113,7 +93,22 @@ Status all_gather(const Setting& on, const ops::AllGather& op) {
 Status gather(const Setting& on, const ops::Gather& op) {
   Call call(on.team, {.operation = Operation::gather, .type = op.type, .root = op.root}, op.count,
             on.timeout_ns);
-  return spread(call, op.send, op.recv, op.count * size_of(op.type), call.rank() == op.root);
+  const std::size_t bytes = op.count * size_of(op.type);
+  const bool takes = call.rank() == op.root;
+  if (bytes >= kReadFrom) {
+    Places places;
+    Status met = exchange_places(call, on.symmetric, op.send, bytes, op.send, 0, places, bytes);
+    if (!met.ok()) return met;
+    if (places.are_any()) {
+      const auto block = [&](int r) { return at(op.recv, static_cast<std::size_t>(r) * bytes); };
+      if (takes) move_bytes(block(op.root), op.send, bytes);
+      bool done = false;
+      met = take_directly(
+          call, done, [&](int r) { return !takes || places.take(call, r, 0, block(r), bytes); });
+      if (!met.ok() || done) return met;
+    }
+  }
+  return spread(call, op.send, op.recv, bytes, takes);
 }
 
 Status broadcast(const Setting& on, const ops::Broadcast& op, Operation name) {
@@ -128,11 +123,14 @@ Status broadcast(const Setting& on, const ops::Broadcast& op, Operation name) {
   }
   if (bytes >= kDirectFrom) {
     Places places;
-    Status met = exchange_places(call, on.symmetric, op.buffer, bytes, op.buffer, 0, places);
+    Status met = exchange_places(call, on.symmetric, op.buffer, bytes, op.buffer, 0, places, bytes);
     if (!met.ok()) return met;
-    if (places.are_known) {
-      if (!gives) move_bytes(op.buffer, places.send[op.root], bytes);
-      return call.meet();
+    if (places.are_any()) {
+      bool done = false;
+      met = take_directly(call, done, [&](int r) {
+        return r != op.root || places.take(call, r, 0, op.buffer, bytes);
+      });
+      if (!met.ok() || done) return met;
     }
   }
   const std::size_t most = on.team.layout().slot_bytes;
@@ -149,7 +147,25 @@ Status broadcast(const Setting& on, const ops::Broadcast& op, Operation name) {
 Status scatter(const Setting& on, const ops::Scatter& op) {
   Call call(on.team, {.operation = Operation::scatter, .type = op.type, .root = op.root}, op.count,
             on.timeout_ns);
-  return deal(call, op.send, op.recv, op.count * size_of(op.type), op.root);
+  const std::size_t bytes = op.count * size_of(op.type);
+  if (bytes >= kReadFrom) {
+    const bool gives = call.rank() == op.root;
+    const auto size = static_cast<std::size_t>(call.size());
+    const std::size_t mine = static_cast<std::size_t>(call.rank()) * bytes;
+    Places places;
+    Status met = exchange_places(call, on.symmetric, gives ? op.send : op.recv,
+                                 gives ? bytes * size : bytes, op.recv, 0, places, bytes);
+    if (!met.ok()) return met;
+    if (places.are_any()) {
+      if (gives) move_bytes(op.recv, at(op.send, mine), bytes);
+      bool done = false;
+      met = take_directly(call, done, [&](int r) {
+        return r != op.root || places.take(call, r, mine, op.recv, bytes);
+      });
+      if (!met.ok() || done) return met;
+    }
+  }
+  return deal(call, op.send, op.recv, bytes, op.root);
 }
 
 Status all_to_all(const Setting& on, const ops::AllToAll& op) {
@@ -158,13 +174,18 @@ Status all_to_all(const Setting& on, const ops::AllToAll& op) {
   const auto size = static_cast<std::size_t>(call.size());
   if (bytes * size >= kDirectFrom) {
     Places places;
-    Status met = exchange_places(call, on.symmetric, op.send, bytes * size, op.send, 0, places);
+    Status met =
+        exchange_places(call, on.symmetric, op.send, bytes * size, op.send, 0, places, bytes);
     if (!met.ok()) return met;
-    if (places.are_known) {
-      const std::size_t mine = static_cast<std::size_t>(call.rank()) * bytes;
-      for (std::size_t r = 0; r < size; ++r)
-        move_bytes(at(op.recv, r * bytes), places.send[r] + mine, bytes);
-      return call.meet();
+    if (places.are_any()) {
+      const auto block = [&](int r) { return static_cast<std::size_t>(r) * bytes; };
+      const std::size_t mine = block(call.rank());
+      move_bytes(at(op.recv, mine), at(op.send, mine), bytes);
+      bool done = false;
+      met = take_directly(call, done, [&](int r) {
+        return places.take(call, r, mine, at(op.recv, block(r)), bytes);
+      });
+      if (!met.ok() || done) return met;
     }
   }
   return deal(call, op.send, op.recv, bytes, -1);

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "comm/backends/host/collectives.h"
+#include "comm/backends/host/places.h"
 
 namespace comm::detail::host {
 
@@ -165,7 +166,7 @@ Status all_reduce(const Setting& on, const ops::AllReduce& op) {
     reducer.announce();
     Status met = exchange_places(call, on.symmetric, op.send, bytes, op.recv, bytes, places);
     if (!met.ok()) return met;
-    if (places.are_known) return reduce_directly(call, reducer, task, places);
+    if (places.are_mapped) return reduce_directly(call, reducer, task, places);
   }
   return reduce_by_size(call, reducer, task);
 }
@@ -194,7 +195,7 @@ Status reduce_scatter(const Setting& on, const ops::ReduceScatter& op) {
     Status met = exchange_places(call, on.symmetric, op.send, bytes * size, op.send, 0, places);
     if (!met.ok()) return met;
   }
-  if (places.are_known) {
+  if (places.are_mapped) {
     reducer.settle();
     for (int r = 0; r < call.size(); ++r) sources[r] = places.send[r] + own_block * e;
     reducer(op.recv, sources, op.count);

@@ -1,6 +1,7 @@
 /// How a world begins: the ranks meet at the rendezvous, rank 0 makes the shared file and hands it
 /// over, all attach to it and begin to watch each other, and tell each other how that went.
 
+#include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,6 +28,8 @@ struct Introduction {
   std::uint64_t process_numbers;  ///< The PID namespace; a PID means nothing outside of it.
   std::int32_t pid;
   std::int32_t reserved;
+  PeerMemory::Sample sample;
+  cpu_set_t cores;  ///< That it may run on: launchers often give each rank one of its own.
 };
 
 /// Rank 0's part, told to all.
@@ -35,8 +38,10 @@ struct Offer {
   std::uint64_t offset;
 };
 
-Introduction introduction() {
+Introduction introduction(const PeerMemory& memory) {
   Introduction self{};
+  self.sample = memory.own_sample();
+  if (sched_getaffinity(0, sizeof self.cores, &self.cores) != 0) CPU_SET(0, &self.cores);
   self.pid = getpid();
   struct stat space {};
   if (stat("/proc/self/ns/pid", &space) == 0) self.process_numbers = space.st_ino;
@@ -71,14 +76,13 @@ class Start {
   Start(const Host::Config& config, std::shared_ptr<OutOfBand> channel, Milliseconds timeout)
       : channel_(std::move(channel)),
         timeout_(timeout),
-        deadline_ns_(deadline_after(nanoseconds(timeout))) {
+        deadline_ns_(deadline_after(nanoseconds(timeout))),
+        slow_wait_ns_(nanoseconds(config.slow_wait)) {
     world_ = std::make_shared<World>();
     world_->out_of_band = channel_;
     world_->rank = channel_ == nullptr ? 0 : channel_->rank();
     world_->size = channel_ == nullptr ? 1 : channel_->world_size();
     world_->epoch = channel_ == nullptr ? 0 : channel_->epoch();
-    world_->waiting = WaitPolicy::for_ranks_here(world_->size);
-    world_->waiting.slow_ns = nanoseconds(config.slow_wait);
     world_->slot_bytes = config.slot_bytes;
     world_->timeout_ns = nanoseconds(config.collective_timeout);
     world_->wakes_are_exact = prepare_barrier_everywhere();
@@ -100,8 +104,13 @@ class Start {
     Result<std::unique_ptr<Team>> team = Team::attach(world_, members_, world_->rank, offset_);
     Status ready = team.ok() ? Status() : std::move(team).status();
     if (ready.ok()) ready = watch();
+    if (ready.ok()) (*team)->lines(world_->rank).reads_peers.store(can_read_all());
     Status all = agree(std::move(ready));
     if (!all.ok()) return all;
+    world_->reads_peers = true;
+    for (int r = 0; r < world_->size; ++r)
+      world_->reads_peers = world_->reads_peers && (*team)->lines(r).reads_peers.load();
+    (*team)->set_reads_peers(world_->reads_peers);
     return team;
   }
 
@@ -118,9 +127,11 @@ class Start {
   }
 
   Status introduce() {
-    const Introduction self = introduction();
+    const Introduction self = introduction(world_->memory);
     Result<std::vector<Bytes>> all = channel_->all_gather(bytes_of(self), timeout_);
     if (!all.ok()) return std::move(all).status();
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
     for (int r = 0; r < world_->size; ++r) {
       const Bytes& told = (*all)[static_cast<std::size_t>(r)];
       Introduction& other = introductions_[r];
@@ -132,7 +143,10 @@ class Start {
                           "rank %d of %d and rank %d are on different machines: Host is for ranks "
                           "that share one; use Nccl between machines",
                           world_->rank, world_->size, r);
+      CPU_OR(&cores, &cores, &other.cores);
     }
+    world_->waiting = WaitPolicy::for_ranks(world_->size, CPU_COUNT(&cores));
+    world_->waiting.slow_ns = slow_wait_ns_;
     return {};
   }
 
@@ -182,6 +196,16 @@ class Start {
     return {};
   }
 
+  bool can_read_all() {
+    bool all = true;
+    for (int r = 0; r < world_->size; ++r) {
+      const Introduction& other = introductions_[r];
+      all = all && other.process_numbers == introductions_[world_->rank].process_numbers &&
+            world_->memory.admit(r, other.pid, other.sample);
+    }
+    return all;
+  }
+
   /// A rank that could not attach makes all fail, with its own words.
   Status agree(Status own) {
     Result<std::vector<Bytes>> all = channel_->all_gather(text_of(own), timeout_);
@@ -198,6 +222,7 @@ class Start {
   std::shared_ptr<OutOfBand> channel_;
   Milliseconds timeout_;
   std::int64_t deadline_ns_;
+  std::int64_t slow_wait_ns_;
   std::shared_ptr<World> world_;
   std::vector<int> members_;
   std::uint64_t offset_ = 0;

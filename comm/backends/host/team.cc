@@ -38,6 +38,7 @@ Result<std::unique_ptr<Team>> Team::attach(std::shared_ptr<World> world, std::ve
   team->slots_ = base + team->layout_.slots();
   team->outs_ = base + team->layout_.outs();
   team->quick_looks_ = world->waiting.spins >= 100 ? 100 : 0;
+  team->reads_peers_ = world->reads_peers;
   team->world_ = std::move(world);
   team->members_ = std::move(members);
   team->own_->state.store(RankState::running, std::memory_order_release);

@@ -79,6 +79,17 @@ class Team {
   /// How often to look for a peer before a real wait begins; 0 where peers need this core.
   int quick_looks() const { return quick_looks_; }
 
+  /// Whether ranks fetch large data from each other's memory. Given up for good where it failed.
+  bool reads_peers() const { return reads_peers_; }
+  void stop_reading_peers() { reads_peers_ = false; }
+  /// Once, when a world has found out.
+  void set_reads_peers(bool reads) { reads_peers_ = reads; }
+
+  /// `from`, an address of that rank, to `to`; 0 or an errno.
+  int read_peer(int rank, void* to, const void* from, std::size_t bytes) const {
+    return world_->memory.read(members_[static_cast<std::size_t>(rank)], to, from, bytes);
+  }
+
   /// Takes the next tick: everything written before is visible to whoever sees the post.
   void post(std::uint64_t meta, std::uint64_t count, const void* payload, std::size_t bytes) {
     ++tick_;
@@ -159,6 +170,7 @@ class Team {
 
   std::uint32_t tick_ = 0;
   int quick_looks_ = 0;
+  bool reads_peers_ = false;
   unsigned collisions_ = 0;  ///< Waits for a rank that needed this rank's core.
   int rank_ = 0;
   int size_ = 1;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "comm/backends/host/places.h"
+
 namespace comm::detail::host {
 
 namespace {
@@ -15,9 +17,16 @@ constexpr std::size_t kPiece = 16 * 1024;
 struct MessageHeader {
   std::uint64_t count;
   std::uint32_t type;
-  std::uint32_t reserved;
+  std::uint32_t is_offer;
 };
 static_assert(sizeof(MessageHeader) == kUnit);
+
+/// Follows the header of an offer.
+struct Offer {
+  std::uint64_t address;
+  std::uint64_t reserved;
+};
+static_assert(sizeof(Offer) == kUnit);
 
 /// The bytes of a message are followed by what is missing to a whole unit.
 std::size_t padding(std::size_t bytes) {
@@ -71,14 +80,48 @@ bool Transfer::progress(Team& team, Status& problem) {
   return is_sending_ ? send_some(team) : receive_some(team, problem);
 }
 
+bool Transfer::is_fetched(const Team& team) const {
+  return bytes_ >= kReadFrom && peer_ != team.rank() && team.reads_peers();
+}
+
+/// Says where the message is, or looks whether it was fetched.
+bool Transfer::offer(Team& team) {
+  Ring& ring = team.ring(team.rank(), peer_);
+  std::byte* data = team.ring_data(team.rank(), peer_);
+  const std::size_t capacity = team.layout().ring_bytes;
+  const std::uint64_t written = ring.written.load(std::memory_order_relaxed);
+  const std::uint64_t read = ring.read.load(std::memory_order_acquire);
+  if (offered_at_ != 0) {
+    if (read < offered_at_) return false;
+    // The bytes follow through the ring, if the receiver could not have them.
+    if (ring.unfetched.load(std::memory_order_relaxed) != offered_at_) done_ = bytes_;
+    offered_at_ = 0;
+    return true;
+  }
+  if (capacity - (written - read) < 2 * kUnit) return false;
+  const MessageHeader header{count_, static_cast<std::uint32_t>(type_), 1};
+  const Offer where{reinterpret_cast<std::uintptr_t>(from_), 0};
+  put(data, capacity, written, &header, sizeof header);
+  put(data, capacity, written + kUnit, &where, sizeof where);
+  has_header_ = true;
+  offered_at_ = written + 2 * kUnit;
+  ring.written.store(offered_at_, std::memory_order_release);
+  team.announce();
+  return true;
+}
+
 bool Transfer::send_some(Team& team) {
+  if (offered_at_ != 0 || (!has_header_ && is_fetched(team))) return offer(team);
   Ring& ring = team.ring(team.rank(), peer_);
   std::byte* data = team.ring_data(team.rank(), peer_);
   const std::size_t capacity = team.layout().ring_bytes;
   std::uint64_t written = ring.written.load(std::memory_order_relaxed);
   const std::uint64_t start = written;
   for (;;) {
-    const std::uint64_t space = capacity - (written - ring.read.load(std::memory_order_acquire));
+    // The receiver's line is looked at only where what was seen of it does not do.
+    if (capacity - (written - ring.read_seen) < std::min(capacity, footprint()))
+      ring.read_seen = ring.read.load(std::memory_order_acquire);
+    const std::uint64_t space = capacity - (written - ring.read_seen);
     if (!has_header_) {
       if (space < kUnit) break;
       const MessageHeader header{count_, static_cast<std::uint32_t>(type_), 0};
@@ -125,6 +168,19 @@ bool Transfer::receive_some(Team& team, Status& problem) {
                              to_string(static_cast<DataType>(header.type)),
                              team.name(team.rank()).text, count_, to_string(type_));
         return false;
+      }
+      if (header.is_offer != 0) {
+        // Header and place were published together.
+        Offer where;
+        take(data, capacity, read + kUnit, &where, sizeof where);
+        read += 2 * kUnit;
+        has_header_ = true;
+        const auto* there = reinterpret_cast<const void*>(where.address);
+        if (team.read_peer(peer_, to_, there, bytes_) == 0)
+          done_ = bytes_;
+        else
+          ring.unfetched.store(read, std::memory_order_relaxed);
+        break;
       }
       read += kUnit;
       has_header_ = true;

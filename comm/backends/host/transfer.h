@@ -1,8 +1,9 @@
 #pragma once
 
 /// `Transfer` is one message from a rank to another, through the ring of that pair: a header that
-/// says what it is, then the bytes, in as many pieces as the ring needs. A message that fits into
-/// the ring is sent without waiting for its receiver.
+/// says what it is, then the bytes, in as many pieces as the ring needs. A message below `kReadFrom`
+/// that fits into the ring is sent without waiting for its receiver. A larger one stays where it is,
+/// if ranks may read each other: the header says where, and the receiver fetches it with one copy.
 ///
 /// `run` drives any number of them to their end together, so it does not matter in which order two
 /// ranks send and receive to each other, as long as each pair's messages match in order.
@@ -36,7 +37,9 @@ class Transfer {
 
  private:
   Transfer() = default;
+  bool is_fetched(const Team& team) const;
   bool send_some(Team& team);
+  bool offer(Team& team);
   bool receive_some(Team& team, Status& problem);
 
   const std::byte* from_ = nullptr;
@@ -44,6 +47,7 @@ class Transfer {
   std::size_t bytes_ = 0;
   std::size_t count_ = 0;
   std::size_t done_ = 0;
+  std::uint64_t offered_at_ = 0;  ///< Where the ring's header of an offer ends; 0: none is open.
   int peer_ = 0;
   DataType type_ = DataType::u8;
   bool is_sending_ = false;

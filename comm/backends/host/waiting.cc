@@ -2,7 +2,6 @@
 
 #include <linux/futex.h>
 #include <linux/membarrier.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -43,14 +42,10 @@ void barrier_everywhere() {
   syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 }
 
-WaitPolicy WaitPolicy::for_ranks_here(int ranks) {
+WaitPolicy WaitPolicy::for_ranks(int ranks, int cores) {
   WaitPolicy policy;
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  int count = ranks;
-  if (sched_getaffinity(0, sizeof cores, &cores) == 0) count = CPU_COUNT(&cores);
   // Whoever is waited for needs this core.
-  if (ranks > count) policy.spins = policy.spins_on_shared_core;
+  if (ranks > cores) policy.spins = policy.spins_on_shared_core;
   return policy;
 }
 

@@ -45,8 +45,8 @@ struct WaitPolicy {
   std::int64_t first_sleep_ns = 2'000'000;
   std::int64_t longest_sleep_ns = 100'000'000;  ///< Also how often peers' health is looked at.
 
-  /// For `ranks` ranks on the cores this process may use.
-  static WaitPolicy for_ranks_here(int ranks);
+  /// For `ranks` ranks on the cores that any of them may use.
+  static WaitPolicy for_ranks(int ranks, int cores);
 };
 
 }  // namespace comm::detail::host

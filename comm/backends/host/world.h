@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "comm/backends/host/peer_memory.h"
 #include "comm/backends/host/peers.h"
 #include "comm/backends/host/shared_file.h"
 #include "comm/backends/host/waiting.h"
@@ -39,6 +40,7 @@ class ForkGuard {
 struct World {
   SharedFile file;
   Peers peers;
+  PeerMemory memory;
   ForkGuard fork_guard;
   std::shared_ptr<OutOfBand> out_of_band;  ///< None in a world of one rank.
   int rank = 0;
@@ -48,6 +50,7 @@ struct World {
   std::size_t slot_bytes = 0;
   std::int64_t timeout_ns = 0;
   bool wakes_are_exact = false;
+  bool reads_peers = false;  ///< Every rank may read every other's memory. The same on all ranks.
 
   /// Set when a reconnect has made another world: the rendezvous now speaks of that one.
   std::atomic<bool> is_superseded{false};

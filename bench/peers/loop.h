@@ -5,7 +5,8 @@
 /// sample is a batch of calls that takes at least 20 us; rank 0 prints "bytes p50 p99" in us, the
 /// slowest rank's view of a batch being bounded by the batches themselves, which are collective.
 ///
-///     LOOP [-op NAME] [-type f32|bf16] [-b BYTES] [-e BYTES] [-n SAMPLES]
+///     LOOP [-op NAME] [-type f32|bf16] [-b BYTES] [-e BYTES] [-n SAMPLES] [-sizes BYTES,BYTES]
+///          [-misalign BYTES]    buffers begin so far from a page; whole elements
 
 #include <algorithm>
 #include <chrono>
@@ -24,6 +25,8 @@ struct Arguments {
   std::size_t min_bytes = 8;
   std::size_t max_bytes = std::size_t{64} << 20;
   int samples = 20;
+  std::size_t misalign = 0;
+  std::vector<std::size_t> sizes;  ///< Empty: powers of two times min_bytes, up to max_bytes.
 };
 
 inline Arguments parse(int argc, char** argv) {
@@ -41,7 +44,17 @@ inline Arguments parse(int argc, char** argv) {
       a.max_bytes = std::stoull(value);
     else if (flag == "-n")
       a.samples = std::stoi(value);
+    else if (flag == "-misalign")
+      a.misalign = std::stoull(value);
+    else if (flag == "-sizes")
+      for (std::size_t at = 0; at < value.size(); at = value.find_first_of(',', at) + 1) {
+        a.sizes.push_back(std::stoull(value.substr(at)));
+        if (value.find(',', at) == std::string::npos) break;
+      }
   }
+  if (a.sizes.empty())
+    for (std::size_t bytes = a.min_bytes; bytes <= a.max_bytes; bytes *= 2)
+      a.sizes.push_back(bytes);
   return a;
 }
 
@@ -92,9 +105,11 @@ void run(Peer& peer, const Arguments& a) {
   const auto start = std::chrono::steady_clock::now();
   while (peer.agree(std::chrono::steady_clock::now() - start < kSettling ? 1 : 0) != 0) {
   }
-  for (std::size_t bytes = a.min_bytes; bytes <= a.max_bytes; bytes *= 2) {
-    char* send = peer.allocate(bytes);
-    char* recv = peer.allocate(bytes);
+  for (const std::size_t bytes : a.sizes) {
+    char* const sends = peer.allocate(bytes + a.misalign);
+    char* const recvs = peer.allocate(bytes + a.misalign);
+    char* const send = sends + a.misalign;
+    char* const recv = recvs + a.misalign;
     std::memset(send, 0, bytes);
     std::memset(recv, 0, bytes);
     const auto batch_for = [&](double us) {
@@ -115,8 +130,8 @@ void run(Peer& peer, const Arguments& a) {
       std::fflush(stdout);
     }
     peer.barrier();
-    peer.release(recv, bytes);
-    peer.release(send, bytes);
+    peer.release(recvs, bytes + a.misalign);
+    peer.release(sends, bytes + a.misalign);
   }
 }
 

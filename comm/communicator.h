@@ -353,7 +353,7 @@ class Communicator : detail::Face<B> {
 
   /// New communicators, one for each color, ranks ordered by key and then by old rank. All ranks
   /// call it. With `kNoColor` this rank joins none and gets one of rank -1 that refuses all.
-  constexpr Result<Communicator> split(int color, int key) {
+  [[gnu::always_inline]] constexpr Result<Communicator> split(int color, int key) {
     Status bad = check(Operation::split, [&](auto& c) {
       c.that(color >= kNoColor, "color is negative; use kNoColor (-1) to join no communicator");
     });
@@ -362,10 +362,12 @@ class Communicator : detail::Face<B> {
   }
 
   /// A communicator without the `excluded` ranks, in the old order. Only the ranks that stay call.
-  constexpr Result<Communicator> shrink(std::initializer_list<int> excluded) {
+  [[gnu::always_inline]] constexpr Result<Communicator> shrink(
+      std::initializer_list<int> excluded) {
     return shrink(excluded.begin(), excluded.size());
   }
-  constexpr Result<Communicator> shrink(const int* excluded, std::size_t count) {
+  [[gnu::always_inline]] constexpr Result<Communicator> shrink(const int* excluded,
+                                                               std::size_t count) {
     Status bad = check(Operation::shrink, [&](auto& c) { c.excluded(excluded, count); });
     if (!bad.ok()) return bad;
     return wrap(backend_.shrink({excluded, count}));
@@ -389,7 +391,9 @@ class Communicator : detail::Face<B> {
   constexpr const B& backend() const { return backend_; }
 
  private:
-  static constexpr Result<Communicator> wrap(Result<B> backend) {
+  // Inlined, as what calls it, also where compilers find a stack of decorators too deep for it: on
+  // one GPU nothing of that is to be left.
+  [[gnu::always_inline]] static constexpr Result<Communicator> wrap(Result<B> backend) {
     if (!backend.ok()) return std::move(backend).status();
     return Communicator(std::move(*backend));
   }

@@ -84,92 +84,123 @@ class Decorator : public detail::DecoratedCreation<Derived, B> {
   }
   static constexpr bool uses_host_memory = UsesHostMemory<B>;
 
+  // What runs the operation is inlined at any depth: over a backend that moves no data nothing is to be
+  // left of a whole stack, and compilers give up sooner than people nest.
   constexpr Status all_reduce(const ops::AllReduce& op) {
-    return pass(op, [&] { return inner_.all_reduce(op); });
+    return pass(
+        op, [&]() __attribute__((always_inline)) { return inner_.all_reduce(op); });
   }
   constexpr Status all_reduce_async(const ops::AllReduceAsync& op) {
-    return pass(op, [&] { return inner_.all_reduce_async(op); });
+    return pass(
+        op, [&]() __attribute__((always_inline)) { return inner_.all_reduce_async(op); });
   }
   constexpr Result<Ticket> all_reduce_deferred(const ops::AllReduceDeferred& op) {
-    return pass(op, [&] { return inner_.all_reduce_deferred(op); });
+    return pass(
+        op, [&]() __attribute__((always_inline)) { return inner_.all_reduce_deferred(op); });
   }
   constexpr Status all_gather(const ops::AllGather& op) {
-    return pass(op, [&] { return inner_.all_gather(op); });
+    return pass(
+        op, [&]() __attribute__((always_inline)) { return inner_.all_gather(op); });
   }
   constexpr Status reduce_scatter(const ops::ReduceScatter& op) {
-    return pass(op, [&] { return inner_.reduce_scatter(op); });
+    return pass(
+        op, [&]() __attribute__((always_inline)) { return inner_.reduce_scatter(op); });
   }
   constexpr Status broadcast(const ops::Broadcast& op) {
-    return pass(op, [&] { return inner_.broadcast(op); });
+    return pass(
+        op, [&]() __attribute__((always_inline)) { return inner_.broadcast(op); });
   }
   constexpr Status broadcast_async(const ops::BroadcastAsync& op) {
-    return pass(op, [&] { return inner_.broadcast_async(op); });
+    return pass(
+        op, [&]() __attribute__((always_inline)) { return inner_.broadcast_async(op); });
   }
   constexpr Status recv_command_u32(const ops::RecvCommandU32& op) {
-    return pass(op, [&] { return inner_.recv_command_u32(op); });
+    return pass(
+        op, [&]() __attribute__((always_inline)) { return inner_.recv_command_u32(op); });
   }
   constexpr Status reduce(const ops::Reduce& op) {
-    return pass(op, [&] { return inner_.reduce(op); });
+    return pass(
+        op, [&]() __attribute__((always_inline)) { return inner_.reduce(op); });
   }
   constexpr Status gather(const ops::Gather& op) {
-    return pass(op, [&] { return inner_.gather(op); });
+    return pass(
+        op, [&]() __attribute__((always_inline)) { return inner_.gather(op); });
   }
   constexpr Status scatter(const ops::Scatter& op) {
-    return pass(op, [&] { return inner_.scatter(op); });
+    return pass(
+        op, [&]() __attribute__((always_inline)) { return inner_.scatter(op); });
   }
   constexpr Status all_to_all(const ops::AllToAll& op) {
-    return pass(op, [&] { return inner_.all_to_all(op); });
+    return pass(
+        op, [&]() __attribute__((always_inline)) { return inner_.all_to_all(op); });
   }
   constexpr Status all_to_all_v(const ops::AllToAllV& op) {
-    return pass(op, [&] { return inner_.all_to_all_v(op); });
+    return pass(
+        op, [&]() __attribute__((always_inline)) { return inner_.all_to_all_v(op); });
   }
   constexpr Status send_to(const ops::SendTo& op) {
-    return pass(op, [&] { return inner_.send_to(op); });
+    return pass(
+        op, [&]() __attribute__((always_inline)) { return inner_.send_to(op); });
   }
   constexpr Status recv_from(const ops::RecvFrom& op) {
-    return pass(op, [&] { return inner_.recv_from(op); });
+    return pass(
+        op, [&]() __attribute__((always_inline)) { return inner_.recv_from(op); });
   }
   constexpr Status send_recv(const ops::SendRecv& op) {
-    return pass(op, [&] { return inner_.send_recv(op); });
+    return pass(
+        op, [&]() __attribute__((always_inline)) { return inner_.send_recv(op); });
   }
   constexpr Status barrier(const ops::Barrier& op) {
-    return pass(op, [&] { return inner_.barrier(op); });
+    return pass(
+        op, [&]() __attribute__((always_inline)) { return inner_.barrier(op); });
   }
   constexpr Status barrier_wait(const ops::BarrierWait& op) {
-    return pass(op, [&] { return inner_.barrier_wait(op); });
+    return pass(
+        op, [&]() __attribute__((always_inline)) { return inner_.barrier_wait(op); });
   }
   constexpr Status group_start(const ops::GroupStart& op) {
-    return pass(op, [&] { return inner_.group_start(op); });
+    return pass(
+        op, [&]() __attribute__((always_inline)) { return inner_.group_start(op); });
   }
   constexpr Status group_end(const ops::GroupEnd& op) {
-    return pass(op, [&] { return inner_.group_end(op); });
+    return pass(
+        op, [&]() __attribute__((always_inline)) { return inner_.group_end(op); });
   }
   constexpr Result<RegistrationHandle> register_buffer(const ops::RegisterBuffer& op) {
-    return pass(op, [&] { return inner_.register_buffer(op); });
+    return pass(
+        op, [&]() __attribute__((always_inline)) { return inner_.register_buffer(op); });
   }
   constexpr Status deregister_buffer(const ops::DeregisterBuffer& op) {
-    return pass(op, [&] { return inner_.deregister_buffer(op); });
+    return pass(
+        op, [&]() __attribute__((always_inline)) { return inner_.deregister_buffer(op); });
   }
   constexpr Result<void*> symmetric_alloc(const ops::SymmetricAlloc& op) {
-    return pass(op, [&] { return inner_.symmetric_alloc(op); });
+    return pass(
+        op, [&]() __attribute__((always_inline)) { return inner_.symmetric_alloc(op); });
   }
   constexpr Status symmetric_free(const ops::SymmetricFree& op) {
-    return pass(op, [&] { return inner_.symmetric_free(op); });
+    return pass(
+        op, [&]() __attribute__((always_inline)) { return inner_.symmetric_free(op); });
   }
   constexpr Status set_add_kernel(const ops::SetAddKernel& op) {
-    return pass(op, [&] { return inner_.set_add_kernel(op); });
+    return pass(
+        op, [&]() __attribute__((always_inline)) { return inner_.set_add_kernel(op); });
   }
-  constexpr Result<Derived> split(const ops::Split& op) {
-    return wrapped(pass(op, [&] { return inner_.split(op); }));
+  [[gnu::always_inline]] constexpr Result<Derived> split(const ops::Split& op) {
+    return wrapped(pass(
+        op, [&]() __attribute__((always_inline)) { return inner_.split(op); }));
   }
-  constexpr Result<Derived> shrink(const ops::Shrink& op) {
-    return wrapped(pass(op, [&] { return inner_.shrink(op); }));
+  [[gnu::always_inline]] constexpr Result<Derived> shrink(const ops::Shrink& op) {
+    return wrapped(pass(
+        op, [&]() __attribute__((always_inline)) { return inner_.shrink(op); }));
   }
   constexpr Status synchronize(const ops::Synchronize& op) {
-    return pass(op, [&] { return inner_.synchronize(op); });
+    return pass(
+        op, [&]() __attribute__((always_inline)) { return inner_.synchronize(op); });
   }
   constexpr Status attempt_reconnect(const ops::AttemptReconnect& op) {
-    return pass(op, [&] { return inner_.attempt_reconnect(op); });
+    return pass(
+        op, [&]() __attribute__((always_inline)) { return inner_.attempt_reconnect(op); });
   }
 
   /// The hook where `Derived` has none.
@@ -183,7 +214,7 @@ class Decorator : public detail::DecoratedCreation<Derived, B> {
 
  private:
   template <class Op, class Next>
-  constexpr auto pass(const Op& op, Next next) -> decltype(next()) {
+  [[gnu::always_inline]] constexpr auto pass(const Op& op, Next next) -> decltype(next()) {
     if constexpr (B::moves_data) {
       return static_cast<Derived&>(*this).around(op, next);
     } else {
@@ -191,7 +222,7 @@ class Decorator : public detail::DecoratedCreation<Derived, B> {
     }
   }
 
-  constexpr Result<Derived> wrapped(Result<B> made) const {
+  [[gnu::always_inline]] constexpr Result<Derived> wrapped(Result<B> made) const {
     if (!made.ok()) return std::move(made).status();
     return static_cast<const Derived&>(*this).wrap(std::move(*made));
   }

@@ -79,8 +79,8 @@ class Checked : public Decorator<Checked<B>, B> {
   }
 
   /// The ranks that were put together compare how they came to be.
-  constexpr Result<Checked> split(const ops::Split& op) { return agreed(op, Base::split(op)); }
-  constexpr Result<Checked> shrink(const ops::Shrink& op) { return agreed(op, Base::shrink(op)); }
+  [[gnu::always_inline]] constexpr Result<Checked> split(const ops::Split& op) { return agreed(op, Base::split(op)); }
+  [[gnu::always_inline]] constexpr Result<Checked> shrink(const ops::Shrink& op) { return agreed(op, Base::shrink(op)); }
 
  private:
   template <class Op>
@@ -96,7 +96,7 @@ class Checked : public Decorator<Checked<B>, B> {
   }
 
   template <class Op>
-  constexpr Result<Checked> agreed(const Op& op, Result<Checked> made) {
+  [[gnu::always_inline]] constexpr Result<Checked> agreed(const Op& op, Result<Checked> made) {
     if constexpr (B::moves_data) {
       if (!made.ok() || made->rank() < 0) return made;
       Status same = made->calls_.compare(calls_.origin(op), {}, Op::operation,

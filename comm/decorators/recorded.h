@@ -105,9 +105,11 @@ class Recorded : public Decorator<Recorded<B>, B> {
   }
 
   [[gnu::always_inline]] constexpr Result<Recorded> split(const ops::Split& op) {
+    if constexpr (!B::moves_data) return Base::split(op);
     return divided(op, [&] { return this->inner().split(op); });
   }
   [[gnu::always_inline]] constexpr Result<Recorded> shrink(const ops::Shrink& op) {
+    if constexpr (!B::moves_data) return Base::shrink(op);
     return divided(op, [&] { return this->inner().shrink(op); });
   }
 

@@ -199,7 +199,8 @@ TEST_CASE("checked: a rank that does not come is named, with the call it did not
 }
 
 TEST_CASE("checked: what is split off is compared by itself; a reconnect starts anew") {
-  run(4, [](C& c) {
+  std::latch is_shrunk(4);
+  run(4, [&](C& c) {
     float x = 1;
     {
       auto half = c.split(c.rank() % 2, -c.rank());
@@ -225,6 +226,7 @@ TEST_CASE("checked: what is split off is compared by itself; a reconnect starts 
       expect_ok(rest);
       if (rest.ok()) expect_ok(rest->barrier_wait());
     }
+    is_shrunk.arrive_and_wait();  // A reconnect ends what was made before.
     expect_ok(c.attempt_reconnect());
     expect_ok(c.all_reduce(DeviceSpan<float>(&x, 1)));
     s = c.all_reduce(DeviceSpan<float>(&x, c.rank() == 3 ? 0 : 1));

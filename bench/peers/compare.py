@@ -3,7 +3,7 @@
 
     bench/peers/compare.py --comm-loop PATH --commrun PATH [--op all_reduce] [--type f32]
                            [--ranks 2] [--rounds 5] [-b 8] [-e 67108864 | --sizes 1000,3001]
-                           [--misalign BYTES] [--oneccl FOLDER] [--svg FILE] [--json FILE]
+                           [--misalign BYTES] [--peers openmpi,gloo] [--oneccl FOLDER] [--svg FILE] [--json FILE]
 
 The same timing loop (loop.h) is built for each library from what is installed. Each round runs every
 library once, in turn, so that a slow spell of the machine hits all; the figure is the median over
@@ -95,22 +95,23 @@ def libraries(options, folder):
     found.append(Library("comm symmetric", comm({"COMM_LOOP_SYMMETRIC": "1"})))
 
     mpi = os.path.join(HERE, "mpi_loop.cc")
-    if shutil.which("mpicxx.openmpi"):
+    wanted = options.peers.split(",")
+    if "openmpi" in wanted and shutil.which("mpicxx.openmpi"):
         program = os.path.join(folder, "openmpi")
         if build(["mpicxx.openmpi"] + FLAGS + [mpi], program):
             command = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"]
             command += ["--bind-to", "core"] if binds else ["--mca", "mpi_yield_when_idle", "1"]
             found.append(Library("Open MPI", lambda a, _: output_of(command + ["-n", ranks, program] + a)))
-    if shutil.which("mpicxx.mpich"):
+    if "mpich" in wanted and shutil.which("mpicxx.mpich"):
         mpich = os.path.join(folder, "mpich")
         if build(["mpicxx.mpich"] + FLAGS + [mpi], mpich):
             found.append(Library("MPICH", lambda a, _: output_of(
                 ["mpirun.mpich"] + (["-bind-to", "core"] if binds else []) + ["-n", ranks, mpich] + a)))
-    if os.path.exists("/usr/include/gloo/context.h"):
+    if "gloo" in wanted and os.path.exists("/usr/include/gloo/context.h"):
         gloo = os.path.join(folder, "gloo")
         if build(["g++"] + FLAGS + [os.path.join(HERE, "gloo_loop.cc"), "-lgloo", "-lpthread"], gloo):
             found.append(Library("Gloo TCP", lambda a, f: run_gloo(bind(gloo), a, f, options.ranks)))
-    if options.oneccl and options.op != "send_recv":
+    if "oneccl" in wanted and options.oneccl and options.op != "send_recv":
         oneccl = os.path.join(folder, "oneccl")
         root = os.path.abspath(options.oneccl)
         flags = ["-isystem", root + "/include", os.path.join(HERE, "oneccl_loop.cc"), "-L%s/lib" % root, "-lccl"]
@@ -151,6 +152,7 @@ def main():
     parser.add_argument("-b", type=int, default=8)
     parser.add_argument("-e", type=int, default=64 << 20)
     parser.add_argument("--sizes", help="these sizes in bytes, with commas between, instead of powers of two")
+    parser.add_argument("--peers", default="openmpi,mpich,gloo,oneccl", help="these alone, with commas between")
     parser.add_argument("--misalign", type=int, default=0, metavar="BYTES",
                         help="so far from a page begin the buffers; whole elements")
     parser.add_argument("--oneccl", metavar="FOLDER", help="where oneCCL was installed")

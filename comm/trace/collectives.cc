@@ -135,10 +135,8 @@ void find_lagging(const View& view, std::vector<Finding>& findings) {
   for (const Call& call : calls)
     finding.marks.push_back(
         {view.rows()[static_cast<std::size_t>(call.row)].rank(), call.entry->seq});
-  // Dumps are not made all at once: who is behind may have come along since.
-  const bool has_failed = std::any_of(view.rows().begin(), view.rows().end(),
-                                      [](const Row& row) { return row.dump->failure.seq != 0; });
-  if (!view.is_troubled() || (may_be_old && !has_failed)) return;
+  // Dumps are not made all at once: it takes more than that one is ahead.
+  if (!view.is_troubled()) return;
 
   const bool is_one = finding.ranks.size() == 1;
   finding.sentence = name_ranks(finding.ranks) + " did not submit " + collective_name(view, next);

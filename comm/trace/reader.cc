@@ -195,7 +195,9 @@ Result<Dump> parse_dump(std::string_view text, const std::string& file) {
   const bool is_sound = nlohmann::json::sax_parse(begin, end, &handler);
   const auto offset = static_cast<std::size_t>(furthest - text.data());
   if (!is_sound) {
-    if (offset == text.size() && handler.why.find("unexpected end of input") != std::string::npos)
+    const std::size_t last = text.find_last_not_of(" \t\r\n");
+    const bool is_cut = last == text.npos || text[last] != '}';
+    if (is_cut && offset == text.size() && handler.where != 0)
       handler.why = "it ends in the middle: the file is not whole";
     return bad(file, handler.where != 0 ? std::min(handler.where, text.size()) : offset,
                handler.why);

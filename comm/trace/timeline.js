@@ -10,6 +10,7 @@ const WORDS = {
   started: "started, not returned", returned: "submitted, not seen complete",
   complete: "complete", failed: "failed",
 };
+const NOTHING = "A click, or an arrow key in the chart, chooses an operation.";
 const GUTTER = 76, AXIS = 26, LANE = data.lanes.length > 40 ? 16 : 28, LEAST = 2;
 
 // An entry as the page holds it: [seq, collective, submitted, ended, state, text, result, marked].
@@ -82,7 +83,7 @@ function toMarked() {
   const found = marked();
   if (!found) return fit();
   const all = extent();
-  if (mode === "order") return show(Math.max(all[0], found.e.left - 9), Math.min(all[1], found.e.left + 5));
+  if (mode === "order") return show(Math.max(all[0], found.e.left - 5), Math.min(all[1], found.e.left + 4));
   const length = Math.max(end(found.e, found.lane) - found.e.from, 1e4);
   show(Math.max(all[0], found.e.from - length * 0.4), found.e.from + length * 1.15);
 }
@@ -127,10 +128,10 @@ function bar(to, x, y, w, h, state) {
   to.rect(x, y, w, h);
   to.clip();
   to.strokeStyle = colours.paper;
-  to.lineWidth = state === "failed" ? 2 : 1;
+  to.lineWidth = 1;
   to.beginPath();
   const first = Math.max(x, GUTTER * (to === pen)) - h, last = Math.min(x + w, to.canvas.clientWidth || x + w);
-  const step = state === "returned" ? 9 : 6;
+  const step = state === "started" ? 6 : 9;
   for (let i = first; i < last; i += step) {
     to.moveTo(i, y + h);
     to.lineTo(i + h, y);
@@ -218,7 +219,7 @@ function drawLane(lane, y, odd, w) {
     if (x + wide <= drawnTo && !e.marked && !chosen) continue;
     drawnTo = Math.max(drawnTo, x + wide);
     bar(pen, x, y + pad, wide, LANE - 2 * pad, e.state);
-    if (wide > 60 && LANE > 20) label(e.text, x, y, wide, e.state);
+    if (wide > 44 && LANE > 20) label(e.text, x, y, wide, e.state);
     if (e.marked || chosen) {
       pen.strokeStyle = chosen ? colours.focus : colours.mark;
       pen.lineWidth = 2;
@@ -229,12 +230,12 @@ function drawLane(lane, y, odd, w) {
 }
 function label(text, x, y, wide, state) {
   const from = Math.max(x, GUTTER) + 5, room = x + wide - from - 8;
-  let shown = text;
+  let shown = pen.measureText(text).width > room ? text.split(" ")[0] : text;
   while (shown.length > 3 && pen.measureText(shown).width > room) shown = shown.slice(0, -4) + "\u2026";
   if (shown.length < 4) return;
   const size = pen.measureText(shown).width;
   pen.fillStyle = colours.paper;
-  if (state !== "complete") pen.fillRect(from - 3, y + LANE / 2 - 8, size + 6, 16);
+  if (state !== "complete") pen.fillRect(from - 3, y + LANE / 2 - 7, size + 6, 14);
   pen.fillStyle = state === "complete" ? colours.paper : colours.ink;
   pen.fillText(shown, from, y + LANE / 2 + 0.5);
 }
@@ -258,7 +259,7 @@ function find(x, y) {
 }
 function select(found) {
   selected = found;
-  detail.textContent = found ? describe(found.lane, found.e) : "";
+  detail.textContent = found ? describe(found.lane, found.e) : NOTHING;
   if (found) {
     const y = lanes.indexOf(found.lane) * LANE;
     if (y < scroller.scrollTop) scroller.scrollTop = y;
@@ -349,5 +350,6 @@ function drawKey() {
 window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { readColours(); drawKey(); redraw(); });
 readColours();
 drawKey();
-if (location.hash === "#time") { mode = "time"; byId("time").checked = true; }
+detail.textContent = NOTHING;
+if (location.hash === "#by-time") { mode = "time"; byId("time").checked = true; }
 toMarked();

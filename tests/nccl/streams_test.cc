@@ -159,6 +159,7 @@ TEST_CASE("fault 20: the wait says that the time is up, and the next call asks n
     comm::simulated::clear_calls();
     CHECK(c.all_reduce(buffer.span()).code() == StatusCode::unhealthy);
     CHECK(said(c.abort()) == "ok");
+    CHECK(cudaDeviceSynchronize() == cudaSuccess);  // Before its buffer is freed.
   });
 }
 
@@ -180,6 +181,7 @@ TEST_CASE("fault 22: parent and child that both wait for a peer are aborted toge
     if (c.rank() == 0) CHECK_FALSE(c.synchronize().ok());
     CHECK(said(c.abort()) == "ok");
     CHECK(said(other->abort()) == "ok");
+    CHECK(cudaDeviceSynchronize() == cudaSuccess);  // Before the buffers are freed.
   });
 }
 

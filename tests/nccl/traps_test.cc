@@ -128,6 +128,7 @@ TEST_CASE("trap 7: NCCL's last message is quoted as one that may have another ca
     if (failed.ok()) failed = c.synchronize();
     CHECK_MESSAGE(has(said(failed), "may be unrelated: ncclCommInitAll"), said(failed));
     CHECK(said(c.abort()) == "ok");
+    CHECK(cudaDeviceSynchronize() == cudaSuccess);
   });
 }
 
@@ -193,6 +194,7 @@ TEST_CASE("trap 17: shrink sorts a copy of the caller's list, and works after a 
               {.call = "ncclAllReduce", .rank = c.rank(), .action = FaultAction::vanish});
           (void)c.all_reduce(buffer.span()).ok();
           CHECK(said(c.abort()) == "ok");
+          CHECK(cudaDeviceSynchronize() == cudaSuccess);
           return;
         }
         comm::Status s = c.all_reduce(buffer.span());
@@ -210,6 +212,7 @@ TEST_CASE("trap 17: shrink sorts a copy of the caller's list, and works after a 
         CHECK(said(rest->synchronize()) == "ok");
         CHECK(one.read()[0] == 2);
         CHECK(said(c.abort()) == "ok");
+        CHECK(cudaDeviceSynchronize() == cudaSuccess);  // Before the buffer is freed.
       });
 }
 

@@ -232,3 +232,27 @@ TEST_CASE("destroy waits for the graphs that captured the communicator (trap 12)
     CHECK(destroyed_after);
   }
 }
+
+TEST_CASE("a capture that failed holds nothing, though an event of it is still there (trap 12)") {
+  Watchdog watchdog("a failed capture holds nothing");
+  NoReports none;
+  ncclComm_t comm = nullptr;
+  const int device = 0;
+  REQUIRE(ncclCommInitAll(&comm, 1, &device) == ncclSuccess);
+  cudaEvent_t event = nullptr;
+  CHECK(cudaEventCreate(&event) == cudaSuccess);
+  {
+    OwnedStream stream;
+    OwnedStream branch;
+    Buffer<int> data({1}, stream);
+    cudaStreamSynchronize(stream);
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+    CHECK(cudaEventRecord(event, stream) == cudaSuccess);
+    CHECK(cudaStreamWaitEvent(branch, event, 0) == cudaSuccess);
+    ncclAllReduce(data.get(), data.get(), 1, ncclInt, ncclSum, comm, branch);
+    cudaGraph_t graph = nullptr;
+    CHECK(cudaStreamEndCapture(stream, &graph) == cudaErrorStreamCaptureUnjoined);
+    CHECK(ncclCommDestroy(comm) == ncclSuccess);
+  }
+  CHECK(cudaEventDestroy(event) == cudaSuccess);
+}

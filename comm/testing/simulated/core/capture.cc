@@ -78,9 +78,11 @@ cudaError_t end_capture(Lock&, Stream* stream, cudaGraph_t* graph) {
   const bool joined = is_joined(*capture);
   const bool invalid = capture->invalid;
   leave(capture.get());
+  // Of a capture that failed nothing stays, though events recorded in it still point to it.
+  std::unique_ptr<Graph> captured = std::move(capture->graph);
   if (invalid) return cudaErrorStreamCaptureInvalidated;
   if (!joined) return cudaErrorStreamCaptureUnjoined;
-  Graph* made = capture->graph.release();
+  Graph* made = captured.release();
   machine().graphs.insert(made);
   *graph = reinterpret_cast<cudaGraph_t>(made);
   return cudaSuccess;

@@ -1,4 +1,4 @@
-"""A build flag that takes one of a few words."""
+"""Build flags: one of a few words, or yes and no."""
 
 FlagInfo = provider(doc = "The value of a flag.", fields = ["value"])
 
@@ -13,4 +13,12 @@ string_flag = rule(
     implementation = _string_flag_impl,
     build_setting = config.string(flag = True),
     attrs = {"values": attr.string_list(doc = "The words it takes; empty: any.")},
+)
+
+def _bool_flag_impl(ctx):
+    return FlagInfo(value = ctx.build_setting_value)
+
+bool_flag = rule(
+    implementation = _bool_flag_impl,
+    build_setting = config.bool(flag = True),
 )

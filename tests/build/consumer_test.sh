@@ -62,6 +62,8 @@ for backend in "$@"; do
     *) echo "FAILED: no such backend: $backend" && exit 1 ;;
   esac
 done
+expect "comm::Recorded<comm::Checked<comm::Logged<comm::Host> > >" --config=host --@comm//comm:checked \
+  --@comm//comm:recorded
 expect engine::OwnBackend --@comm//comm:default_backend=//:own_backend
 expect_refusal "unknown value; use one of: host, nccl, single_gpu" --@comm//comm:backend=hst
 CUDA_HOME=/nonexistent expect_refusal "this machine lacks the CUDA headers" --config=nccl

@@ -13,6 +13,8 @@
 
 #include "comm/backends/host.h"
 #include "comm/comm.h"
+#include "comm/decorators/faulty.h"
+#include "comm/decorators/logged.h"
 #include "comm/float_types.h"
 #if __has_include("comm/backends/nccl.h")
 #include "comm/backends/nccl.h"

@@ -15,6 +15,7 @@
 #include "bench/perf/options.h"
 #include "bench/perf/pattern.h"
 #include "bench/perf/report.h"
+#include "bench/perf/settle.h"
 #include "bench/perf/statistics.h"
 #include "comm/backend.h"
 #include "comm/device_span.h"
@@ -252,6 +253,7 @@ Status measure(Comm& communicator, Run& run) {
   }
   run.uses_cores = UsesHostMemory<typename Comm::BackendType>;
   if (communicator.rank() == 0) print_header(run);
+  if (Status s = settle<Memory>(communicator); !s.ok()) return s;
   for (const std::size_t bytes : sizes(run.options)) {
     const std::size_t count = bytes / element / (traits.splits_size ? world : 1);
     if (count == 0 && traits.kind != Kind::barrier) continue;

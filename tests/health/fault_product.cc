@@ -310,10 +310,18 @@ class World {
     if (rank == which.victim && which.trouble == Trouble::leaves) {
       c.reset();
       auto again = Communicator<Nccl>::create(config(rank));
-      if (!again.ok()) return complain(describe(which, rank) + "create: " + again.message());
+      if (!again.ok()) {
+        complain(describe(which, rank) + "create: " + again.message());
+        std::_Exit(1);  // The other ranks have nobody to go on with.
+      }
       c.emplace(std::move(*again));
-    } else if (Status back = c->attempt_reconnect(); !back.ok()) {
-      return complain(describe(which, rank) + "attempt_reconnect: " + back.message());
+    } else {
+      Status back = c->attempt_reconnect();
+      // Rank 0 may leave only now, and turns those away that wait for it to begin.
+      for (int i = 0; which.trouble == Trouble::leaves && !back.ok() && i < 50; ++i)
+        back = c->attempt_reconnect();
+      if (!back.ok())
+        return complain(describe(which, rank) + "attempt_reconnect: " + back.message());
     }
     const Task task{Kind::all_reduce, 10, 0, 1};
     memory.fill(input(task, rank, size_));

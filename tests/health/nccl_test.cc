@@ -165,7 +165,12 @@ TEST_CASE("200 times abort and reconnect leave descriptors, threads, mappings an
   CHECK(after.descriptors <= before.descriptors);
   CHECK(after.threads <= before.threads + 2);  // Those that are on their way out.
   CHECK(after.mappings <= before.mappings + 20);
-  CHECK(after.kilobytes <= before.kilobytes + 16 * 1024);
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  constexpr long kOverhead = 128 * 1024;  // What a sanitizer keeps of what was freed.
+#else
+  constexpr long kOverhead = 0;
+#endif
+  CHECK(after.kilobytes <= before.kilobytes + 16 * 1024 + kOverhead);
 }
 
 TEST_CASE("a rank that does not come is named on all when the time is up, with what it did last") {
@@ -229,14 +234,15 @@ TEST_CASE("is_healthy during a capture leaves it alone, and a failed communicato
     std::thread other([&] { CHECK(c.is_healthy()); });
     other.join();
     CHECK(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
-    CHECK(cudaGraphDestroy(graph) == cudaSuccess);
     both.arrive_and_wait();
+    CHECK(cudaGraphDestroy(graph) == cudaSuccess);
     CHECK(said(c.abort()) == "ok");
     both.arrive_and_wait();
     CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess);
     CHECK(c.all_reduce(buffer.span(), comm::ReduceOp::max, stream).code() == StatusCode::unhealthy);
     CHECK_FALSE(c.is_healthy());
     CHECK(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
+    both.arrive_and_wait();  // Nor free.
     CHECK(cudaGraphDestroy(graph) == cudaSuccess);
     CHECK(cudaStreamDestroy(stream) == cudaSuccess);
   });

@@ -67,6 +67,7 @@ class SoakRank {
       judge(s);
       if (!come_back()) return board_.is_over.load() ? 0 : 1;
     }
+    mine().harmed.store(now_ms());  // It leaves, perhaps long after it was told to.
     return 0;
   }
 

@@ -57,6 +57,32 @@ bool Thread::is_current() const noexcept {
   return running_ && ::pthread_equal(handle_, ::pthread_self()) != 0;
 }
 
+void TimedMutex::lock() {
+  std::unique_lock<std::mutex> guard(mutex_);
+  free_.wait(guard, [this] { return !is_locked_; });
+  is_locked_ = true;
+}
+
+bool TimedMutex::try_lock() {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  return !std::exchange(is_locked_, true);
+}
+
+bool TimedMutex::try_lock_until(std::chrono::steady_clock::time_point when) {
+  std::unique_lock<std::mutex> guard(mutex_);
+  if (!free_.wait_until(guard, when, [this] { return !is_locked_; })) return false;
+  is_locked_ = true;
+  return true;
+}
+
+void TimedMutex::unlock() {
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    is_locked_ = false;
+  }
+  free_.notify_one();
+}
+
 Bounded run_bounded(const Deadline& deadline, std::function<void()> call) {
   auto completion = std::make_shared<Completion>();
   Thread thread;

@@ -4,8 +4,11 @@
 /// a deadline. If the deadline passes the thread is left to itself: it owns what it uses, so nothing
 /// dangles. For init, split, finalize, destroy and abort; never on the way of an operation.
 
+#include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <memory>
+#include <mutex>
 
 #include "comm/status.h"
 
@@ -30,6 +33,21 @@ class Thread {
  private:
   unsigned long handle_ = 0;
   bool running_ = false;
+};
+
+/// A mutex that is waited for until a deadline. Not `std::timed_mutex`, into which ThreadSanitizer of
+/// g++ 12 cannot see.
+class TimedMutex {
+ public:
+  void lock();
+  bool try_lock();
+  bool try_lock_until(std::chrono::steady_clock::time_point when);
+  void unlock();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable free_;
+  bool is_locked_ = false;
 };
 
 /// How it went: finished, or not by the deadline, or no thread could be had.

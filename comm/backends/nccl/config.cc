@@ -10,6 +10,9 @@ Status NcclConfig::validate() const {
   if (collective_timeout <= milliseconds(0) || reconnect_timeout <= milliseconds(0) ||
       close_timeout <= milliseconds(0) || abort_timeout <= milliseconds(0))
     return refuse("a timeout is not positive");
+  if (waiting.spin.count() < 0 || waiting.yield < waiting.spin ||
+      waiting.longest_sleep.count() <= 0)
+    return refuse("waiting: spinning comes first, then yielding, then sleeps of some length");
   if (device < -1) return refuse("device is negative; -1 means that of the local rank");
   if (one_shot_max_ranks < 0) return refuse("one_shot_max_ranks is negative");
   if (receive_buffer_bytes > (std::size_t{1} << 40) || one_shot_bytes > (std::size_t{1} << 30))

@@ -18,6 +18,7 @@
 
 #include "comm/launch/launch_config.h"
 #include "comm/log.h"
+#include "comm/wait_policy.h"
 
 namespace comm {
 
@@ -56,6 +57,9 @@ struct NcclConfig {
   /// Bounds on the GPU's blocks that NCCL uses; 0 leaves them to NCCL. Each needs the other.
   int min_ctas = 0;
   int max_ctas = 0;
+
+  /// How the host waits for the GPU.
+  WaitPolicy waiting;
 
   /// A wait of the host that takes this long is said in the log.
   std::chrono::milliseconds slow_wait{10 * 1000};

@@ -38,7 +38,7 @@ Status State::nccl_error(ncclResult_t result, Operation operation, const char* c
 
 Status State::first_cause(bool wait) const {
   told.remember(epoch.load());
-  const std::string names = roll.names(wait && !watchdog.is_current());
+  const std::string names = roll.names(wait && !is_watchdog());
   const std::lock_guard<std::mutex> guard(cause_mutex);
   if (cause.ok())
     return make_error(StatusCode::unhealthy, 0, "rank %d of %d is closed", rank, world_size);

@@ -34,10 +34,9 @@ bool State::is_stuck(const Deadline& deadline) {
 
 Status State::abort_native() {
   const Deadline deadline(config.abort_timeout);
-  const std::unique_lock<std::timed_mutex> only_one(ending, deadline.when());
+  const std::unique_lock<TimedMutex> only_one(ending, deadline.when());
   // The watchdog comes again; whoever needs the abort to be over has time for it.
-  const Deadline patience(watchdog.is_current() ? std::chrono::milliseconds(0)
-                                                : config.abort_timeout);
+  const Deadline patience(is_watchdog() ? std::chrono::milliseconds(0) : config.abort_timeout);
   if (!only_one.owns_lock() || is_stuck(patience))
     return error(StatusCode::timeout, 0, Operation::abort, kStuck, deadline.length_ms());
   if (comm.load() == nullptr) return {};

@@ -68,7 +68,7 @@ Status reconnect(State& state) {
                        "made from, then make it again");
   const std::uint64_t seen = state.epoch.load();
   const Deadline deadline(state.config.reconnect_timeout);
-  const std::unique_lock<std::timed_mutex> one_thread(state.reconnecting, deadline.when());
+  const std::unique_lock<TimedMutex> one_thread(state.reconnecting, deadline.when());
   if (!one_thread.owns_lock())
     return state.error(StatusCode::timeout, 0, kThis, "another thread is still reconnecting");
   // Another thread may have done it: meanwhile, or before this one came with the same failure. A

@@ -101,12 +101,13 @@ struct State : HotState, std::enable_shared_from_this<State> {
   mutable std::mutex cause_mutex;
   Status cause;  ///< The first, while unhealthy.
 
-  std::timed_mutex reconnecting;
-  std::timed_mutex ending;  ///< Held by whoever destroys or aborts the native communicator.
+  TimedMutex reconnecting;
+  TimedMutex ending;  ///< Held by whoever destroys or aborts the native communicator.
   bool is_closed = false;
   LateEnd stuck;  ///< Of an abort that NCCL keeps to itself, and whether it has ended since.
 
   Thread watchdog;
+  std::atomic<const void*> watchdog_thread{nullptr};  ///< `this_thread()` of it.
   std::mutex watchdog_mutex;
   std::condition_variable watchdog_wakes;
   bool watchdog_stops = false;
@@ -178,6 +179,7 @@ struct State : HotState, std::enable_shared_from_this<State> {
   // watchdog.cc
   Status start_watchdog();
   void stop_watchdog() noexcept;
+  bool is_watchdog() const { return watchdog_thread.load() == this_thread(); }
   // lifecycle.cc
   /// Whether NCCL still does not let go, after a wait for that of at most `deadline`.
   bool is_stuck(const Deadline& deadline);

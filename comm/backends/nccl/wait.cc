@@ -38,7 +38,7 @@ Status State::completed(Operation operation) {
 }
 
 Status State::wait_for(cudaEvent_t event, Operation operation, const Deadline& deadline) {
-  Pause pause;
+  Pause pause(config.waiting);
   const RelaxedCapture undisturbed;
   std::chrono::nanoseconds departure{0};  // When it was noticed.
   std::chrono::nanoseconds say_after = config.slow_wait;

@@ -2,7 +2,8 @@
 
 /// `Deadline` is a point in time, or none. `Pause` is what a loop does between two looks: it spins
 /// while the wait is young, then yields, then sleeps, each time for a part of what it has waited
-/// already, up to a cap: a wait of microseconds costs microseconds, one of hours costs no core.
+/// already, up to a cap: a wait of microseconds costs microseconds, one of hours costs no core. The
+/// windows are those of a `WaitPolicy` (config.h).
 
 #include <sched.h>
 #include <time.h>
@@ -13,6 +14,7 @@
 #include <limits>
 
 #include "comm/timeout.h"
+#include "comm/wait_policy.h"
 
 namespace comm::detail::nccl {
 
@@ -49,31 +51,38 @@ class Deadline {
 
 class Pause {
  public:
-  Pause() : start_(Clock::now()) {}
+  Pause() = default;
+  explicit Pause(const WaitPolicy& policy) : policy_(policy) {}
 
-  /// True about once a millisecond: time for a look that costs more than the others.
+  /// True about once a millisecond, and every 50 ms of a long wait: time for a look that costs more
+  /// than the others.
   bool once_more() {
     const auto waited = Clock::now() - start_;
-    if (waited < std::chrono::microseconds(20)) {
+    if (waited < policy_.spin) {
 #if defined(__x86_64__)
       __builtin_ia32_pause();
 #endif
-    } else if (waited < std::chrono::microseconds(200)) {
+    } else if (waited < policy_.yield) {
       ::sched_yield();
     } else {
-      const bool is_idle = waited > std::chrono::seconds(10);
-      const std::chrono::microseconds longest(is_idle ? 2000 : 500);
-      const auto part = std::min<Clock::duration>(waited / 8, longest);
+      // An eighth of a short wait, a thousandth of a long one.
+      const Clock::duration part = std::min<Clock::duration>(
+          {std::max(std::min<Clock::duration>(waited / 8, std::chrono::microseconds(500)),
+                    waited / 1000),
+           policy_.longest_sleep, std::chrono::milliseconds(999)});
       const timespec t{0, std::chrono::duration_cast<std::chrono::nanoseconds>(part).count()};
       ::nanosleep(&t, nullptr);
     }
-    if (waited - last_look_ < std::chrono::milliseconds(1)) return false;
+    const Clock::duration between = std::clamp<Clock::duration>(
+        waited / 20, std::chrono::milliseconds(1), std::chrono::milliseconds(50));
+    if (waited - last_look_ < between) return false;
     last_look_ = waited;
     return true;
   }
 
  private:
-  Clock::time_point start_;
+  WaitPolicy policy_;
+  Clock::time_point start_ = Clock::now();
   Clock::duration last_look_{};
 };
 

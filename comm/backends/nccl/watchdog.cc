@@ -46,6 +46,7 @@ Status State::start_watchdog() {
   roll.begin_epoch();
   return watchdog.start([this] {
     using std::chrono::milliseconds;
+    watchdog_thread.store(this_thread());
     const auto tick = std::clamp(config.collective_timeout / 8, milliseconds(5), milliseconds(100));
     Clock::time_point since = Clock::now();
     std::unique_lock<std::mutex> guard(watchdog_mutex);

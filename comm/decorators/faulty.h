@@ -28,19 +28,16 @@ namespace detail {
 
 /// The buffer in which a call has its result, on a rank that gets one; null: none.
 template <class Op>
-void* result_of(const Op& op, int rank) {
-  if constexpr (Op::operation == Operation::reduce || Op::operation == Operation::gather)
+void* result_of(const Op& op, [[maybe_unused]] int rank) {
+  constexpr Operation kOperation = Op::operation;
+  constexpr bool kReadsOnly = kOperation == Operation::send_to ||
+                              kOperation == Operation::register_buffer ||
+                              kOperation == Operation::symmetric_free;
+  if constexpr (kOperation == Operation::reduce || kOperation == Operation::gather)
     if (op.root != rank) return nullptr;
-  if constexpr (Op::operation == Operation::send_to ||
-                Op::operation == Operation::register_buffer ||
-                Op::operation == Operation::symmetric_free)
-    return nullptr;
-  else if constexpr (requires { op.recv; })
-    return op.recv;
-  else if constexpr (requires { op.buffer; })
-    return op.buffer;
-  else
-    return nullptr;
+  if constexpr (requires { op.recv; }) return op.recv;
+  if constexpr (!kReadsOnly && requires { op.buffer; }) return op.buffer;
+  return nullptr;
 }
 
 class FaultState {

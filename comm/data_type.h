@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "comm/language.h"
+
 namespace comm {
 
 enum class DataType : std::uint8_t {

@@ -9,6 +9,8 @@
 
 #include <cstdint>
 
+#include "comm/language.h"
+
 namespace comm {
 
 class ReduceOp {

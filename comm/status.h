@@ -13,6 +13,8 @@
 
 #include <cstdint>
 
+#include "comm/language.h"
+
 namespace comm {
 
 enum class StatusCode : std::uint8_t {

@@ -9,6 +9,8 @@
 
 #include <cstddef>
 
+#include "comm/language.h"
+
 struct CUstream_st;
 
 namespace comm {

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "comm/language.h"
+
 namespace comm {
 
 class Timeout {

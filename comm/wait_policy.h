@@ -9,6 +9,8 @@
 
 #include <chrono>
 
+#include "comm/language.h"
+
 namespace comm {
 
 struct WaitPolicy {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks that each header compiles alone, and twice in one file, without a warning, with g++ and
-clang++; and that all of them together pass through nvcc, where there is one."""
+clang++; that it says which language it needs where it gets an older one; and that all of them together
+pass through nvcc, where there is one."""
 
 import os
 import sys
@@ -16,6 +17,15 @@ def check(header, compiler, includes):
     result = compilers.run(command, input='#include "%s"\n#include "%s"\n' % (header, header))
     if result.returncode != 0:
         return "%s, %s:\n%s" % (header, compiler, result.stdout)
+    return None
+
+
+def check_older(header, compiler, includes):
+    """The first error that an older language gets is the one that says so."""
+    command = [compiler, "-fsyntax-only", "-x", "c++", "-", "-std=c++17", "-Wfatal-errors", *includes]
+    result = compilers.run(command, input='#include "%s"\n' % header)
+    if result.returncode == 0 or "comm needs C++20" not in result.stdout:
+        return "%s, %s -std=c++17: does not say that it needs C++20:\n%s" % (header, compiler, result.stdout)
     return None
 
 
@@ -42,6 +52,7 @@ def main():
     compilers.require(*tools)
     cases = [(header, tool) for header in arguments.files for tool in tools]
     results = compilers.in_parallel(lambda case: check(*case, arguments.include), cases)
+    results += compilers.in_parallel(lambda case: check_older(*case, arguments.include), cases)
     if arguments.nvcc:
         results.append(check_nvcc(arguments.files, arguments.nvcc, arguments.include))
     else:

@@ -12,6 +12,8 @@
 
 #include <cstdint>
 
+#include "comm/language.h"
+
 namespace comm::detail {
 
 /// Three clocks, read as one.

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "comm/language.h"
+
 namespace comm::detail {
 
 class UniqueFd {

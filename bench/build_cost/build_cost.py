@@ -5,7 +5,7 @@ program over each backend, and the size of that program; beside MPI's.
     bench/build_cost/build_cost.py [--rounds 7] [--compilers g++,clang++] [--headers A,B] [--kamping DIR]
                                    [--program NAME=PATH ...]
 
-A figure is the median over rounds; each round compiles everything once, in turn, so that a slow spell
+A figure is processor time, the median over rounds; each round compiles everything once, in turn, so that a slow spell
 of the machine hits all. From a header's time (-fsyntax-only) an empty file's is taken, and from a
 program's (-O2 -c) that of `int main() {}`. Sizes are of programs given with --program, stripped (bazel
 build //bench/build_cost/...), and of MPI's compiled here. A peer that is not installed is named and
@@ -15,12 +15,12 @@ left out; KaMPIng, which has headers only, is found where --kamping says.
 import argparse
 import glob
 import os
+import resource
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 HERE = "bench/build_cost/"
@@ -46,6 +46,12 @@ def mpi_flags(wrapper):
     return [word for word in line.split() if word.startswith("-I")]
 
 
+def cpu_seconds():
+    """Of the children that have ended: compilers use one core, and others on the machine do not count."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 class Job:
     """Something to compile: `text`, with flags, and the times it took by compiler."""
 
@@ -58,9 +64,9 @@ class Job:
         with open(source, "w", encoding="utf-8") as file:
             file.write(self.text)
         command = [compiler, "-std=c++20"] + self.mode + self.flags + [source]
-        begin = time.monotonic()
+        before = cpu_seconds()
         done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
-        took = time.monotonic() - begin
+        took = cpu_seconds() - before
         if done.returncode != 0:
             sys.exit("FAILED: %s\n%s%s" % (" ".join(command), self.text, done.stderr))
         self.times.setdefault(compiler, []).append(took * 1e3)

@@ -1,4 +1,5 @@
-"""A model of cost: t = a + b log2(n) + c n + d s + e n s, of n ranks and s bytes, by least squares.
+"""A model of cost by least squares, of n ranks and s bytes: t = a + b log2(n) + c n + d n^2 + (e + f n + g n^2) s.
+The squares are for ranks that share cores: each looks at what n ranks show, and n of them take turns.
 
 Errors count relative to the time, since times span decades. No term may be negative: nothing gets
 cheaper by more work, and where a fit says so it follows noise. Of all the subsets of terms the one with the
@@ -12,8 +13,10 @@ TERMS = {
     "1": lambda n, s: 1.0,
     "log2 n": lambda n, s: math.log2(n),
     "n": lambda n, s: float(n),
+    "n^2": lambda n, s: float(n) ** 2,
     "KiB": lambda n, s: s / 1024,
     "n KiB": lambda n, s: n * s / 1024,
+    "n^2 KiB": lambda n, s: n * n * s / 1024,
 }
 
 

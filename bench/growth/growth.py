@@ -4,8 +4,8 @@
     bench/growth/growth.py COMM_PERF [--ops all_reduce,broadcast] [--ranks 1,2,4,8,16,32,64]
                            [--sizes 8,1024,65536] [--rounds 3] [--symmetric] [--split 48,16384]
 
-Each round measures every operation with every number of ranks once, in turn; a time is the median over
-rounds. The model (fit.py) is one for each operation and class of sizes, since Host chooses how to move data
+Each round measures every operation with every number of ranks once, in turn; a time is the least of the
+rounds' medians, since what disturbs ranks that take turns only adds, and adds more than noise. The model (fit.py) is one for each operation and class of sizes, since Host chooses how to move data
 by size: --split says where classes end. A world of one moves nothing and is in no model. Where ranks share
 cores, a time is that of taking turns; those are fitted by themselves.
 """
@@ -13,7 +13,6 @@ cores, a time is that of taking turns; those are fitted by themselves.
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -90,10 +89,10 @@ def main():
             for ranks in options.ranks:
                 for size, t in measure(options, operation, ranks).items():
                     times.setdefault((operation, ranks, size), []).append(t)
-    print("# p50 in us, median of %d rounds, %d cores%s; n ranks" %
+    print("# p50 in us, the least of %d rounds, %d cores%s; n ranks" %
           (options.rounds, cores, ", symmetric buffers" if options.symmetric else ""))
     for operation in options.ops.split(","):
-        points = [(ranks, size, statistics.median(t)) for (op, ranks, size), t in times.items() if op == operation]
+        points = [(ranks, size, min(t)) for (op, ranks, size), t in times.items() if op == operation]
         sizes = sorted({size for _, size, _ in points})
         print("\n| %s, ranks | %s |" % (operation, " | ".join("%d B" % size for size in sizes)))
         print("|---" * (len(sizes) + 1) + "|")

@@ -96,6 +96,8 @@ Status State::close() {
   say(LogLevel::info, in_order ? "closes" : "closes by an abort: it is unhealthy");
   Status outcome = in_order ? close_in_order() : abort_native();
   release_memory();
+  // The others need not wait until tickets are dropped. Parts of this communicator still listen.
+  if (channel.use_count() == 1) channel->leave();
   return outcome;
 }
 

@@ -23,6 +23,20 @@ std::string describe(int rank, const RollCall::Answer& answer) {
   return text;
 }
 
+/// Calls that go together have one kind.
+Operation kind_of(std::uint32_t last) {
+  switch (const auto operation = static_cast<Operation>(last)) {
+    case Operation::broadcast_async:
+    case Operation::recv_command_u32: return Operation::broadcast;
+    case Operation::all_reduce_async:
+    case Operation::all_reduce_deferred: return Operation::all_reduce;
+    case Operation::barrier_wait: return Operation::barrier;
+    case Operation::recv_from:
+    case Operation::send_recv: return Operation::send_to;
+    default: return operation;
+  }
+}
+
 }  // namespace
 
 std::string compare(const RollCall::Answer* answers, int count) {
@@ -37,9 +51,19 @@ std::string compare(const RollCall::Answer* answers, int count) {
         text += describe(static_cast<int>(a - answers), *a) + ", ";
     return text + describe(static_cast<int>(most - answers), *most);
   }
-  for (const auto* a = answers + 1; a != answers + count; ++a)
-    if (a->last != answers->last)
-      return describe(0, *answers) + ", " + describe(static_cast<int>(a - answers), *a);
+  // Whoever calls what most others do not.
+  const auto callers = [&](const RollCall::Answer& of) {
+    return std::count_if(answers, answers + count, [&](const auto& other) {
+      return kind_of(other.last) == kind_of(of.last);
+    });
+  };
+  const auto* const usual =
+      std::max_element(answers, answers + count,
+                       [&](const auto& a, const auto& b) { return callers(a) < callers(b); });
+  for (const auto* a = answers; a != answers + count; ++a)
+    if (kind_of(a->last) != kind_of(usual->last))
+      text += describe(static_cast<int>(a - answers), *a) + ", ";
+  if (!text.empty()) return text + describe(static_cast<int>(usual - answers), *usual);
   return "all ranks answer and have submitted the same number of operations, so a GPU, or NCCL on "
          "it, stands still";
 }

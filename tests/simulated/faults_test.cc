@@ -179,6 +179,7 @@ TEST_CASE("two communicators in opposite orders deadlock; an abort of both ends 
   ncclGetUniqueId(&ids[0]);
   ncclGetUniqueId(&ids[1]);
   std::atomic<int> issued{0};
+  std::atomic<int> polled{0};
   on_threads(2, [&](int rank) {
     ncclComm_t comms[2] = {};
     for (int i : {0, 1}) REQUIRE(ncclCommInitRank(&comms[i], 2, ids[i], rank) == ncclSuccess);
@@ -195,6 +196,9 @@ TEST_CASE("two communicators in opposite orders deadlock; an abort of both ends 
       CHECK(cudaStreamQuery(streams[0]) == cudaErrorNotReady);
       CHECK(cudaStreamQuery(streams[1]) == cudaErrorNotReady);
     }
+    // The first abort ends the other rank's work, too.
+    ++polled;
+    while (polled < 2) std::this_thread::yield();
     ncclGroupStart();
     for (ncclComm_t comm : comms) ncclCommAbort(comm);
     CHECK(ncclGroupEnd() == ncclSuccess);

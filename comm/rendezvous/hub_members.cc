@@ -134,9 +134,8 @@ void Hub::close_all() {
   } else if (phase_ == Phase::running && left_in_order_) {
     broadcast(std::make_shared<const ByteVector>(Departed{0}.encode()));
   }
-  for (const auto& [rank, connection] : parked_) {
-    connection->send(Failed{FailureKind::not_formed, 0, "rank 0 has left"}.encode());
-  }
+  // Those that wait for the next epoch are told nothing: rank 0 may be about to be started again, and
+  // they come back until their deadline.
   const Deadline deadline = Deadline::in(Milliseconds(500));
   for (const auto& [id, connection] : connections_) {
     Connection& c = *connection;

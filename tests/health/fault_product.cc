@@ -2,10 +2,10 @@
 // within its deadline, on every rank, with an error that says who or what, or with the right result;
 // and afterwards all ranks come back.
 //
-//     fault_product [--cases=N] [--seed=N] [--seconds=N] [--only=OPERATION] [--table]
+//     fault_product [--cases=N] [--seed=N] [--seconds=N] [--only=OPERATION] [--table] [--check=FILE]
 //
 // Without --cases it runs them all, which takes minutes. --table prints what came of each operation
-// and fault as the table of docs/reliability.md.
+// and fault as the table of docs/reliability.md; --check looks whether a file has a table of that form.
 
 #include <cuda_runtime_api.h>
 #include <sys/wait.h>
@@ -15,6 +15,8 @@
 #include <barrier>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -115,8 +117,6 @@ class Captured {
   cudaGraphExec_t exec_ = nullptr;
 };
 
-class World;
-
 /// What became of each operation and fault: the table of the documentation.
 class Table {
  public:
@@ -136,9 +136,32 @@ class Table {
       cells_[{static_cast<Kind>(kind), static_cast<Trouble>(trouble)}].insert(what);
     return kind;
   }
+  static std::string heading() {
+    std::string text = "| operation |";
+    for (int t = 0; t < kTroubles; ++t)
+      text += std::string(" ") + name_of(static_cast<Trouble>(t)) + " |";
+    return text;
+  }
+  /// Whether the document has a row for each operation and a column for each fault.
+  static bool is_in(const std::string& path) {
+    std::ifstream file(path);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    const std::size_t at = text.find(heading() + "\n");
+    std::size_t line = at == std::string::npos ? at : text.find('\n', text.find('\n', at) + 1);
+    for (int k = 0; k < kKinds && line != std::string::npos; ++k) {
+      const std::size_t next = text.find('\n', line + 1);
+      const std::string row = text.substr(line + 1, next - line - 1);
+      const auto bars = std::count(row.begin(), row.end(), '|');
+      if (row.find(std::string("| `") + name_of(static_cast<Kind>(k)) + "` |") ==
+              std::string::npos ||
+          bars != kTroubles + 2)
+        return false;
+      line = next;
+    }
+    return line != std::string::npos;
+  }
   void print() const {
-    std::printf("| operation |");
-    for (int t = 0; t < kTroubles; ++t) std::printf(" %s |", name_of(static_cast<Trouble>(t)));
+    std::printf("%s", heading().c_str());
     std::printf("\n|---|");
     for (int t = 0; t < kTroubles; ++t) std::printf("---|");
     std::printf("\n");
@@ -417,6 +440,10 @@ int main(int argc, char** argv) {
     if (argument.rfind("--seed=", 0) == 0) seed = std::strtoull(value, nullptr, 10);
     if (argument.rfind("--seconds=", 0) == 0) seconds = std::strtoll(value, nullptr, 10);
     if (argument.rfind("--only=", 0) == 0) only = value;
+    if (argument.rfind("--check=", 0) == 0 && !Table::is_in(value)) {
+      std::fprintf(stderr, "%s lacks the table that --table prints\n", value);
+      return 1;
+    }
     table_wanted = table_wanted || argument == "--table";
   }
   // Processes, since most of a case is waiting: one for each world size, more where all is run.

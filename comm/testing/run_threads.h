@@ -8,6 +8,8 @@
 #include <functional>
 #include <string>
 
+#include "comm/language.h"
+
 namespace comm::testing {
 
 /// The running doctest case.

@@ -12,6 +12,8 @@
 #include <string>
 #include <thread>
 
+#include "comm/language.h"
+
 namespace comm::testing {
 
 class Watchdog {

@@ -7,6 +7,8 @@
 
 #include <string_view>
 
+#include "comm/language.h"
+
 namespace comm::simulated {
 
 int calls(std::string_view function);

@@ -18,6 +18,8 @@
 #include <string>
 #include <string_view>
 
+#include "comm/language.h"
+
 namespace comm::simulated {
 
 enum class FaultAction {

@@ -19,6 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include "comm/language.h"
+
 namespace comm::simulated {
 
 struct Launch {

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "comm/language.h"
+
 namespace comm::simulated {
 
 enum class Violation {

@@ -18,6 +18,8 @@
 
 #include <cstdint>
 
+#include "comm/language.h"
+
 namespace comm::simulated {
 
 enum class Strict { report, fail, abort };

@@ -42,7 +42,8 @@ struct NcclConfig {
   std::chrono::milliseconds abort_timeout{10 * 1000};  ///< For NCCL to give up.
 
   /// After a failure NCCL's communicator is aborted at once, which ends kernels that wait for a peer
-  /// (and would block every cudaFree). False keeps it, for `shrink`, until it is aborted.
+  /// (and would block every cudaFree). False keeps it, so that NCCL itself can shrink it, until it is
+  /// aborted.
   bool abort_on_failure = true;
 
   /// Two ranks exchange sums up to this many bytes directly and add with comm's kernel (or the

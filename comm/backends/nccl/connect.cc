@@ -104,12 +104,15 @@ Status State::connect(const Deadline& deadline) {
                       "rank 0 sent a NCCL id of %zu bytes, expected %zu: its NCCL differs",
                       shared->size(), sizeof id);
   std::memcpy(&id, shared->data(), sizeof id);
+  return connect_as(id, Operation::attempt_reconnect, deadline);
+}
 
+Status State::connect_as(const ncclUniqueId& id, Operation operation, const Deadline& deadline) {
   const bool blocking = config.mode == NcclMode::blocking;
   const int size = world_size;
   const int me = rank;
   Result<ncclComm_t> first =
-      make_native(*this, Operation::attempt_reconnect, deadline, nullptr, "ncclCommInitRankConfig",
+      make_native(*this, operation, deadline, nullptr, "ncclCommInitRankConfig",
                   [id, size, me, c = native_config(config, false)](ncclComm_t* made) mutable {
                     return ncclCommInitRankConfig(made, size, id, me, &c);
                   });
@@ -120,7 +123,7 @@ Status State::connect(const Deadline& deadline) {
     return {};
   }
   Result<ncclComm_t> second =
-      make_native(*this, Operation::attempt_reconnect, deadline, *first, "ncclCommSplit",
+      make_native(*this, operation, deadline, *first, "ncclCommSplit",
                   [parent = *first, me, c = native_config(config, true)](ncclComm_t* made) mutable {
                     return ncclCommSplit(parent, 0, me, made, &c);
                   });

@@ -1,17 +1,14 @@
-#include <algorithm>
+#include "comm/backends/nccl/derive.h"
+
 #include <utility>
-#include <vector>
 
 #include "comm/backends/nccl/connect.h"
 #include "comm/backends/nccl/entry.h"
 #include "comm/backends/nccl/native.h"
 
 namespace comm::detail::nccl {
-namespace {
 
-/// A communicator around what NCCL made; `native` is null where this rank is in none.
-Result<std::shared_ptr<State>> wrap(State& parent, ncclComm_t native, Operation operation,
-                                    std::uint64_t id, const Deadline& deadline) {
+std::shared_ptr<State> part_of(const State& parent, std::uint64_t id) {
   auto child = std::make_shared<State>();
   child->config = parent.config;
   child->channel = parent.channel;
@@ -23,18 +20,13 @@ Result<std::shared_ptr<State>> wrap(State& parent, ncclComm_t native, Operation 
   child->epoch.store(parent.epoch.load());
   child->agreement.id = id;
   child->agreement.epoch = parent.epoch.load();
-  if (native == nullptr) {
-    child->gate.store(kLeftOut);
-    return child;
-  }
-  child->comm.store(native);
-  child->gate.store(parent.gate.load() & kSettles);
-  // Ranks are NCCL's to give: by key, then by old rank.
-  ncclResult_t result = ncclCommUserRank(native, &child->rank);
-  if (result == ncclSuccess) result = ncclCommCount(native, &child->world_size);
-  Status done =
-      result == ncclSuccess ? Status() : parent.nccl_error(result, operation, "ncclCommUserRank");
-  child->open_log();
+  return child;
+}
+
+Result<std::shared_ptr<State>> finish(std::shared_ptr<State> child, Status done,
+                                      const State& parent, Operation operation,
+                                      const Deadline& deadline) {
+  if (child->log == nullptr) child->open_log();
   if (done.ok()) done = child->allocate();
   if (done.ok()) done = child->start_watchdog();
   if (done.ok()) done = child->warm_up(deadline);
@@ -47,11 +39,22 @@ Result<std::shared_ptr<State>> wrap(State& parent, ncclComm_t native, Operation 
   return done;
 }
 
-Deadline deadline_of(const State& state) {
-  return Deadline(state.config.launch->init_timeout);
+Result<std::shared_ptr<State>> wrap(State& parent, ncclComm_t native, Operation operation,
+                                    std::uint64_t id, const Deadline& deadline) {
+  std::shared_ptr<State> child = part_of(parent, id);
+  if (native == nullptr) {
+    child->gate.store(kLeftOut);
+    return child;
+  }
+  child->comm.store(native);
+  child->gate.store(parent.gate.load() & kSettles);
+  // Ranks are NCCL's to give: by key, then by old rank.
+  ncclResult_t result = ncclCommUserRank(native, &child->rank);
+  if (result == ncclSuccess) result = ncclCommCount(native, &child->world_size);
+  Status done =
+      result == ncclSuccess ? Status() : parent.nccl_error(result, operation, "ncclCommUserRank");
+  return finish(std::move(child), std::move(done), parent, operation, deadline);
 }
-
-}  // namespace
 
 Result<std::shared_ptr<State>> split(State& state, const ops::Split& op) {
   Status can = state.can_wait(state.stream, Operation::split);
@@ -81,51 +84,6 @@ Result<std::shared_ptr<State>> split(State& state, const ops::Split& op) {
   state.agreement.begin_epoch(state.epoch.load());
   const std::uint64_t id = state.agreement.id_of_part(0, static_cast<std::uint32_t>(op.color));
   return wrap(state, made, Operation::split, id, deadline);
-}
-
-Result<std::shared_ptr<State>> shrink(State& state, const ops::Shrink& op) {
-  if ((state.gate.load() & kLeftOut) != 0) return state.refuse(Operation::shrink);
-  if (!has_shrink())
-    return state.error(StatusCode::unsupported, 0, Operation::shrink,
-                       "NCCL %d cannot go on with fewer ranks; that needs 2.27.3 or later",
-                       loaded_version());
-  if (open_groups() > 0) return state.can_wait(state.stream, Operation::shrink);
-  // After a failure NCCL ends what is under way first; that is what this is for.
-  const bool failed = !state.is_open() || !state.look(Operation::shrink).ok();
-  const Deadline deadline = deadline_of(state);
-  std::vector<int> excluded(op.excluded, op.excluded + op.excluded_count);
-  std::sort(excluded.begin(), excluded.end());
-  excluded.erase(std::unique(excluded.begin(), excluded.end()), excluded.end());
-
-  if (!state.lock_until(Operation::shrink, deadline))
-    return state.error(StatusCode::timeout, 0, Operation::shrink,
-                       "another thread is still inside NCCL on this GPU, in %s",
-                       to_string(state.lock->operation()));
-  const ncclComm_t parent = state.comm.load();
-  if (parent == nullptr) {
-    state.lock->unlock();
-    return state.refuse(Operation::shrink);
-  }
-  const bool blocking = state.config.mode == NcclMode::blocking;
-  Result<ncclComm_t> native = make_native(
-      state, Operation::shrink, deadline, parent, "ncclCommShrink",
-      [parent, excluded, failed,
-       c = native_config(state.config, blocking)](ncclComm_t* child) mutable {
-        return nccl::shrink(parent, excluded.data(), static_cast<int>(excluded.size()), child, &c,
-                            failed);
-      },
-      failed);
-  state.lock->unlock();
-  if (!native.ok()) {
-    if (!failed) return state.poison(std::move(native).status());
-    return std::move(native).status();
-  }
-  // Whoever is excluded does not count along: each set of ranks has a count of its own.
-  std::uint64_t division = 1;
-  for (const int rank : excluded) division = mix(division, static_cast<std::uint32_t>(rank));
-  state.agreement.begin_epoch(state.epoch.load());
-  const std::uint64_t id = state.agreement.id_of_part(division | 1, excluded.size());
-  return wrap(state, *native, Operation::shrink, id, deadline);
 }
 
 }  // namespace comm::detail::nccl

@@ -169,6 +169,8 @@ struct State : HotState, std::enable_shared_from_this<State> {
 
   // connect.cc
   Status connect(const Deadline& deadline);
+  /// With the ranks that have this id, as `rank` of `world_size`.
+  Status connect_as(const ncclUniqueId& id, Operation operation, const Deadline& deadline);
   // create.cc
   Status allocate();
   void plan_detours();

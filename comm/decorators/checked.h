@@ -79,8 +79,12 @@ class Checked : public Decorator<Checked<B>, B> {
   }
 
   /// The ranks that were put together compare how they came to be.
-  [[gnu::always_inline]] constexpr Result<Checked> split(const ops::Split& op) { return agreed(op, Base::split(op)); }
-  [[gnu::always_inline]] constexpr Result<Checked> shrink(const ops::Shrink& op) { return agreed(op, Base::shrink(op)); }
+  [[gnu::always_inline]] constexpr Result<Checked> split(const ops::Split& op) {
+    return agreed(op, Base::split(op));
+  }
+  [[gnu::always_inline]] constexpr Result<Checked> shrink(const ops::Shrink& op) {
+    return agreed(op, Base::shrink(op));
+  }
 
  private:
   template <class Op>

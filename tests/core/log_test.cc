@@ -50,8 +50,7 @@ TEST_CASE("log levels: one word is for all parts, part=level for one, in any ord
     const auto levels = LogLevels::parse(text);
     REQUIRE(levels.ok());
     CHECK(levels->of(LogPart::rendezvous) == LogLevel::debug);
-    for (LogPart part :
-         {LogPart::host, LogPart::nccl, LogPart::faulty, LogPart::operations})
+    for (LogPart part : {LogPart::host, LogPart::nccl, LogPart::faulty, LogPart::operations})
       CHECK(levels->of(part) == LogLevel::info);
   }
   CHECK(LogLevels::parse("")->of(LogPart::host) == LogLevel::warn);

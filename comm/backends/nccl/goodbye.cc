@@ -62,8 +62,7 @@ Parted part_by_abort(ncclComm_t comm, int device, std::chrono::milliseconds abor
 }
 
 Parted part_in_order(const Parting& parting, const Deadline& deadline,
-                     std::chrono::milliseconds abort_timeout, ncclResult_t* result,
-                     LateEnd* late) {
+                     std::chrono::milliseconds abort_timeout, ncclResult_t* result, LateEnd* late) {
   auto goodbye = std::make_shared<Goodbye>();
   goodbye->parting = parting;
   const Bounded went = run_bounded(deadline, [goodbye] { goodbye->run(); });

@@ -18,6 +18,7 @@ NOT_RUN = (
     (r"(\w+=\S+ )+\./engine", "the reader's own engine"),
     (r"\S*commrun (-\S+ \S+ )*\./engine", "the reader's own engine"),
     (r"\./engine", "the reader's own engine"),
+    (r"bench/peers/compare\.py ", "measures for minutes; //tests/bench runs it for a moment"),
     (r"\.ci/run", "runs the tests of which this is one"),
 )
 

@@ -1,8 +1,7 @@
 #pragma once
 
-/// `Communicator<B>` is the face of comm: typed collectives over the ranks of backend `B`. It adds
-/// nothing to the backend but types and argument checks; on a backend that moves no data it adds
-/// nothing at all.
+/// `Communicator<B>` is the face of comm: typed collectives over the ranks of backend `B`. It adds types
+/// and argument checks to the backend and, where that moves no data, nothing at all.
 ///
 ///     auto made = comm::Communicator<comm::Host>::create();
 ///     if (!made.ok()) { std::fprintf(stderr, "%s\n", made.message()); return 1; }
@@ -391,8 +390,7 @@ class Communicator : detail::Face<B> {
   constexpr const B& backend() const { return backend_; }
 
  private:
-  // Inlined, as what calls it, also where compilers find a stack of decorators too deep for it: on
-  // one GPU nothing of that is to be left.
+  // Inlined also where compilers find a stack of decorators too deep for it, so that nothing is left.
   [[gnu::always_inline]] static constexpr Result<Communicator> wrap(Result<B> backend) {
     if (!backend.ok()) return std::move(backend).status();
     return Communicator(std::move(*backend));

@@ -74,18 +74,14 @@ Status barrier(const Setting& on, Operation name) {
 Status all_gather(const Setting& on, const ops::AllGather& op) {
   Call call(on.team, {Operation::all_gather, op.type}, op.count, on.timeout_ns);
   const std::size_t bytes = op.count * size_of(op.type);
+  const auto block = [&](int r) { return at(op.recv, static_cast<std::size_t>(r) * bytes); };
   if (bytes >= kDirectFrom) {
-    Places places;
-    Status met = exchange_places(call, on.symmetric, op.send, bytes, op.send, 0, places, bytes);
-    if (!met.ok()) return met;
-    if (places.are_any()) {
-      const auto block = [&](int r) { return at(op.recv, static_cast<std::size_t>(r) * bytes); };
-      move_bytes(block(call.rank()), op.send, bytes);
-      bool done = false;
-      met = take_directly(call, done,
-                          [&](int r) { return places.take(call, r, 0, block(r), bytes); });
-      if (!met.ok() || done) return met;
-    }
+    bool done = false;
+    Status met =
+        move_directly(call, on.symmetric, op.send, bytes, bytes, done,
+                      [&](const Places& p, int r) { return p.take(call, r, 0, block(r), bytes); });
+    if (done) move_bytes(block(call.rank()), op.send, bytes);
+    if (!met.ok() || done) return met;
   }
   return spread(call, op.send, op.recv, bytes, true);
 }
@@ -95,18 +91,14 @@ Status gather(const Setting& on, const ops::Gather& op) {
             on.timeout_ns);
   const std::size_t bytes = op.count * size_of(op.type);
   const bool takes = call.rank() == op.root;
+  const auto block = [&](int r) { return at(op.recv, static_cast<std::size_t>(r) * bytes); };
   if (bytes >= kReadFrom) {
-    Places places;
-    Status met = exchange_places(call, on.symmetric, op.send, bytes, op.send, 0, places, bytes);
-    if (!met.ok()) return met;
-    if (places.are_any()) {
-      const auto block = [&](int r) { return at(op.recv, static_cast<std::size_t>(r) * bytes); };
-      if (takes) move_bytes(block(op.root), op.send, bytes);
-      bool done = false;
-      met = take_directly(
-          call, done, [&](int r) { return !takes || places.take(call, r, 0, block(r), bytes); });
-      if (!met.ok() || done) return met;
-    }
+    bool done = false;
+    Status met = move_directly(
+        call, on.symmetric, op.send, bytes, bytes, done,
+        [&](const Places& p, int r) { return !takes || p.take(call, r, 0, block(r), bytes); });
+    if (done && takes) move_bytes(block(op.root), op.send, bytes);
+    if (!met.ok() || done) return met;
   }
   return spread(call, op.send, op.recv, bytes, takes);
 }
@@ -122,16 +114,12 @@ Status broadcast(const Setting& on, const ops::Broadcast& op, Operation name) {
     return met;
   }
   if (bytes >= kDirectFrom) {
-    Places places;
-    Status met = exchange_places(call, on.symmetric, op.buffer, bytes, op.buffer, 0, places, bytes);
-    if (!met.ok()) return met;
-    if (places.are_any()) {
-      bool done = false;
-      met = take_directly(call, done, [&](int r) {
-        return r != op.root || places.take(call, r, 0, op.buffer, bytes);
-      });
-      if (!met.ok() || done) return met;
-    }
+    bool done = false;
+    Status met = move_directly(call, on.symmetric, op.buffer, bytes, bytes, done,
+                               [&](const Places& p, int r) {
+                                 return r != op.root || p.take(call, r, 0, op.buffer, bytes);
+                               });
+    if (!met.ok() || done) return met;
   }
   const std::size_t most = on.team.layout().slot_bytes;
   for (std::size_t done = 0; done < bytes; done += most) {
@@ -150,20 +138,15 @@ Status scatter(const Setting& on, const ops::Scatter& op) {
   const std::size_t bytes = op.count * size_of(op.type);
   if (bytes >= kReadFrom) {
     const bool gives = call.rank() == op.root;
-    const auto size = static_cast<std::size_t>(call.size());
     const std::size_t mine = static_cast<std::size_t>(call.rank()) * bytes;
-    Places places;
-    Status met = exchange_places(call, on.symmetric, gives ? op.send : op.recv,
-                                 gives ? bytes * size : bytes, op.recv, 0, places, bytes);
-    if (!met.ok()) return met;
-    if (places.are_any()) {
-      if (gives) move_bytes(op.recv, at(op.send, mine), bytes);
-      bool done = false;
-      met = take_directly(call, done, [&](int r) {
-        return r != op.root || places.take(call, r, mine, op.recv, bytes);
-      });
-      if (!met.ok() || done) return met;
-    }
+    bool done = false;
+    Status met = move_directly(call, on.symmetric, gives ? op.send : op.recv,
+                               gives ? bytes * static_cast<std::size_t>(call.size()) : bytes, bytes,
+                               done, [&](const Places& p, int r) {
+                                 return r != op.root || p.take(call, r, mine, op.recv, bytes);
+                               });
+    if (done && gives) move_bytes(op.recv, at(op.send, mine), bytes);
+    if (!met.ok() || done) return met;
   }
   return deal(call, op.send, op.recv, bytes, op.root);
 }
@@ -171,22 +154,17 @@ Status scatter(const Setting& on, const ops::Scatter& op) {
 Status all_to_all(const Setting& on, const ops::AllToAll& op) {
   Call call(on.team, {Operation::all_to_all, op.type}, op.count, on.timeout_ns);
   const std::size_t bytes = op.count * size_of(op.type);
-  const auto size = static_cast<std::size_t>(call.size());
-  if (bytes * size >= kDirectFrom) {
-    Places places;
+  const std::size_t all = bytes * static_cast<std::size_t>(call.size());
+  if (all >= kDirectFrom) {
+    const auto block = [&](int r) { return static_cast<std::size_t>(r) * bytes; };
+    const std::size_t mine = block(call.rank());
+    bool done = false;
     Status met =
-        exchange_places(call, on.symmetric, op.send, bytes * size, op.send, 0, places, bytes);
-    if (!met.ok()) return met;
-    if (places.are_any()) {
-      const auto block = [&](int r) { return static_cast<std::size_t>(r) * bytes; };
-      const std::size_t mine = block(call.rank());
-      move_bytes(at(op.recv, mine), at(op.send, mine), bytes);
-      bool done = false;
-      met = take_directly(call, done, [&](int r) {
-        return places.take(call, r, mine, at(op.recv, block(r)), bytes);
-      });
-      if (!met.ok() || done) return met;
-    }
+        move_directly(call, on.symmetric, op.send, all, bytes, done, [&](const Places& p, int r) {
+          return p.take(call, r, mine, at(op.recv, block(r)), bytes);
+        });
+    if (done) move_bytes(at(op.recv, mine), at(op.send, mine), bytes);
+    if (!met.ok() || done) return met;
   }
   return deal(call, op.send, op.recv, bytes, -1);
 }

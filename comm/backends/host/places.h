@@ -26,8 +26,6 @@ struct Places {
   std::byte* send[kMaxRanks];
   std::byte* recv[kMaxRanks];
 
-  bool are_any() const { return are_mapped || are_readable; }
-
   /// `bytes` at `offset` of what rank `r` sends, to `to`; false where that cannot be read.
   bool take(const Call& call, int r, std::size_t offset, void* to, std::size_t bytes) const;
 };
@@ -56,6 +54,17 @@ Status take_directly(Call& call, bool& done, Take take) {
   }
   if (!done) call.team().stop_reading_peers();
   return {};
+}
+
+/// With one copy, where ranks can, from what each of them has at `send`: `take(places, r)` takes what is
+/// this rank's own from rank `r`, at most `bytes`. Where they cannot, `done` stays false.
+template <class Take>
+Status move_directly(Call& call, const SymmetricMemory& memory, const void* send,
+                     std::size_t send_bytes, std::size_t bytes, bool& done, Take take) {
+  Places places;
+  Status met = exchange_places(call, memory, send, send_bytes, send, 0, places, bytes);
+  if (!met.ok() || !(places.are_mapped || places.are_readable)) return met;
+  return take_directly(call, done, [&](int r) { return take(places, r); });
 }
 
 }  // namespace comm::detail::host

@@ -24,13 +24,8 @@ using comm::testing::NoReports;
 using comm::testing::on_ranks;
 using comm::testing::run_nccl;
 using comm::testing::said;
+using comm::testing::short_waits;
 using std::chrono::milliseconds;
-
-void short_waits(NcclConfig& config) {
-  config.collective_timeout = milliseconds(300);
-  config.close_timeout = milliseconds(500);
-  config.abort_timeout = milliseconds(2000);
-}
 
 }  // namespace
 

@@ -68,6 +68,13 @@ inline NcclConfig test_config(LaunchConfig launch, NcclMode mode = NcclMode::blo
   return config;
 }
 
+/// For `run_nccl`: deadlines of tests that let them pass.
+inline void short_waits(NcclConfig& config) {
+  config.collective_timeout = std::chrono::milliseconds(300);
+  config.close_timeout = std::chrono::milliseconds(500);
+  config.abort_timeout = std::chrono::milliseconds(2000);
+}
+
 /// "ok", or the code and the message.
 template <class StatusOrResult>
 std::string said(const StatusOrResult& s) {

@@ -6,12 +6,13 @@
 
 import os
 import re
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
+
+import killed_head
 
 COMMRUN, HELLO, HEAD_AND_WORKERS, TENSOR_PARALLEL = (os.path.abspath(p) for p in sys.argv[1:5])
 WATCHDOG = 60  # Seconds; all of this takes a few.
@@ -67,36 +68,7 @@ class HeadAndWorkers(Programs):
         self.assertEqual(result.stdout.count("told to stop"), 2)
 
     def test_workers_notice_a_head_that_was_killed(self):
-        # Started by hand: commrun would end the workers before they can say anything.
-        with tempfile.TemporaryDirectory() as folder:
-            ranks = []
-            for rank in range(3):
-                environment = dict(
-                    os.environ,
-                    COMM_RANK=str(rank),
-                    COMM_WORLD_SIZE="3",
-                    COMM_ROOT_ADDR="127.0.0.1",
-                    COMM_RENDEZVOUS_FILE=os.path.join(folder, "root"),
-                )
-                ranks.append(
-                    subprocess.Popen(
-                        [HEAD_AND_WORKERS, "--crash-head"],
-                        env=environment,
-                        stdout=subprocess.PIPE,
-                        stderr=subprocess.PIPE,
-                        text=True,
-                    )
-                )
-            try:
-                said = [rank.communicate(timeout=WATCHDOG)[1] for rank in ranks]
-            finally:
-                for rank in ranks:
-                    rank.kill()
-        self.assertEqual(ranks[0].returncode, -signal.SIGKILL)
-        for worker in (1, 2):
-            self.assertEqual(ranks[worker].returncode, 1, said[worker])
-            # "unhealthy" where the other worker was the first to notice.
-            self.assertRegex(said[worker], "(peer_lost|unhealthy): .*rank 0 is lost")
+        killed_head.check_workers_notice(self, HEAD_AND_WORKERS, WATCHDOG)
 
     def test_an_unknown_argument_is_refused(self):
         self.is_refused("usage: head_and_workers", HEAD_AND_WORKERS, "--crash")

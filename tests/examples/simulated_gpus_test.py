@@ -6,11 +6,11 @@ device memory, and a use of CUDA or NCCL that would hang or corrupt on real ones
 """
 
 import os
-import signal
 import subprocess
 import sys
-import tempfile
 import unittest
+
+import killed_head
 
 PROGRAMS = [os.path.abspath(path) for path in sys.argv[1:6]]
 COMMRUN, HELLO, HEAD_AND_WORKERS, CUSTOM_DECORATOR, TENSOR_PARALLEL = PROGRAMS
@@ -55,36 +55,9 @@ class SimulatedGpus(unittest.TestCase):
         self.assertEqual(result.stdout.count("told to stop"), 2)
 
     def test_workers_notice_a_head_that_was_killed(self):
-        # Started by hand: commrun would end the workers before they can say anything.
-        with tempfile.TemporaryDirectory() as folder:
-            ranks = []
-            for rank in range(3):
-                variables = environment(
-                    COMM_RANK=str(rank),
-                    COMM_WORLD_SIZE="3",
-                    COMM_LOCAL_RANK=str(rank),
-                    COMM_LOCAL_WORLD_SIZE="3",
-                    COMM_ROOT_ADDR="127.0.0.1",
-                    COMM_RENDEZVOUS_FILE=os.path.join(folder, "root"),
-                )
-                ranks.append(
-                    subprocess.Popen(
-                        [HEAD_AND_WORKERS, "--crash-head"],
-                        env=variables,
-                        stdout=subprocess.DEVNULL,
-                        stderr=subprocess.PIPE,
-                        text=True,
-                    )
-                )
-            try:
-                said = [rank.communicate(timeout=WATCHDOG)[1] for rank in ranks]
-            finally:
-                for rank in ranks:
-                    rank.kill()
-        self.assertEqual(ranks[0].returncode, -signal.SIGKILL)
-        for worker in (1, 2):
-            self.assertEqual(ranks[worker].returncode, 1, said[worker])
-            self.assertRegex(said[worker], "(peer_lost|unhealthy): .*rank 0 is lost")
+        killed_head.check_workers_notice(
+            self, HEAD_AND_WORKERS, WATCHDOG, COMM_SIM_STRICT="fail"
+        )
 
     def test_a_decorator_counts_what_each_rank_called(self):
         result = self.succeeds(COMMRUN, "-n", "2", CUSTOM_DECORATOR)

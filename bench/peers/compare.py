@@ -3,13 +3,16 @@
 
     bench/peers/compare.py --comm-loop PATH --commrun PATH [--op all_reduce] [--type f32]
                            [--ranks 2] [--rounds 5] [-b 8] [-e 67108864 | --sizes 1000,3001]
-                           [--misalign BYTES] [--peers openmpi,gloo] [--oneccl FOLDER] [--svg FILE] [--json FILE]
+                           [--misalign BYTES] [--fresh] [--peers openmpi,gloo] [--oneccl FOLDER] [--svg FILE] [--json FILE]
 
 The same timing loop (loop.h) is built for each library from what is installed. Each round runs every
 library once, in turn, so that a slow spell of the machine hits all; the figure is the median over
 rounds of each run's median, with a ~ where rounds differ too much for that to mean anything. Where there is a core for each rank, each is bound to one, with every
 library, as MPI's launchers do. A peer that is not installed is named and left out. The last column is
 the fastest peer's time over comm's: above 1 comm is faster. Where comm loses, the row says so.
+
+Without --fresh nobody writes the buffers between calls, as in most benchmarks of the kind, so whoever reads
+a peer's memory in place may still have it in its cache. With it each rank writes before each call.
 
 oneCCL comes from PyPI, for CPUs and with the MPI it stands on:
     pip install --no-deps --prefix FOLDER oneccl-cpu==2021.15.2 oneccl-devel==2021.15.2 impi-rt==2021.15.0
@@ -155,6 +158,7 @@ def main():
     parser.add_argument("--peers", default="openmpi,mpich,gloo,oneccl", help="these alone, with commas between")
     parser.add_argument("--misalign", type=int, default=0, metavar="BYTES",
                         help="so far from a page begin the buffers; whole elements")
+    parser.add_argument("--fresh", action="store_true", help="each rank writes its buffers before each call")
     parser.add_argument("--oneccl", metavar="FOLDER", help="where oneCCL was installed")
     parser.add_argument("--svg")
     parser.add_argument("--json")
@@ -165,9 +169,12 @@ def main():
     title = "%s, %s, %d ranks on %d cores" % (options.op, options.type, options.ranks, os.cpu_count())
     if options.misalign:
         title += ", buffers %d bytes past a page" % options.misalign
+    if options.fresh:
+        title += ", freshly written"
     print("# %s; p50 in us, median of %d interleaved rounds" % (title, options.rounds))
     report.warn_if_busy()
     arguments = ["-op", options.op, "-type", options.type, "-misalign", str(options.misalign)]
+    arguments += ["-fresh", "1"] if options.fresh else []
     arguments += ["-sizes", options.sizes] if options.sizes else ["-b", str(options.b), "-e", str(options.e)]
     with tempfile.TemporaryDirectory() as folder:
         found = libraries(options, folder)

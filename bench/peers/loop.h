@@ -7,6 +7,9 @@
 ///
 ///     LOOP [-op NAME] [-type f32|bf16] [-b BYTES] [-e BYTES] [-n SAMPLES] [-sizes BYTES,BYTES]
 ///          [-misalign BYTES]    buffers begin so far from a page; whole elements
+///          [-fresh 1]           each rank writes its buffers before each call, as an engine does, so
+///                               that nobody still has a peer's data in its cache; calls are timed one
+///                               by one after a barrier, and the figure is the mean over ranks
 
 #include <algorithm>
 #include <chrono>
@@ -26,6 +29,7 @@ struct Arguments {
   std::size_t max_bytes = std::size_t{64} << 20;
   int samples = 20;
   std::size_t misalign = 0;
+  bool fresh = false;
   std::vector<std::size_t> sizes;  ///< Empty: powers of two times min_bytes, up to max_bytes.
 };
 
@@ -46,6 +50,8 @@ inline Arguments parse(int argc, char** argv) {
       a.samples = std::stoi(value);
     else if (flag == "-misalign")
       a.misalign = std::stoull(value);
+    else if (flag == "-fresh")
+      a.fresh = value == "1";
     else if (flag == "-sizes")
       for (std::size_t at = 0; at < value.size(); at = value.find_first_of(',', at) + 1) {
         a.sizes.push_back(std::stoull(value.substr(at)));
@@ -90,10 +96,37 @@ void call(Peer& peer, const Arguments& a, char* send, char* recv, std::size_t by
 
 template <class Peer>
 double time(Peer& peer, const Arguments& a, char* send, char* recv, std::size_t bytes, int batch) {
-  const auto begin = std::chrono::steady_clock::now();
-  for (int i = 0; i < batch; ++i) call(peer, a, send, recv, bytes);
-  const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
+  using Clock = std::chrono::steady_clock;
+  std::chrono::duration<double, std::micro> took{};
+  if (a.fresh) {
+    for (int i = 0; i < batch; ++i) {
+      std::memset(send, 0, bytes);
+      std::memset(recv, 0, bytes);
+      peer.barrier();
+      const auto begin = Clock::now();
+      call(peer, a, send, recv, bytes);
+      took += Clock::now() - begin;
+    }
+  } else {
+    const auto begin = Clock::now();
+    for (int i = 0; i < batch; ++i) call(peer, a, send, recv, bytes);
+    took = Clock::now() - begin;
+  }
   return took.count() / batch;
+}
+
+/// The mean of the ranks' figures.
+template <class Peer>
+double over_ranks(Peer& peer, double own) {
+  const auto figure = static_cast<float>(own);
+  char* const memory = peer.allocate(sizeof figure);
+  std::memcpy(memory, &figure, sizeof figure);
+  peer.all_reduce(memory, sizeof figure, false);
+  float sum = 0;
+  std::memcpy(&sum, memory, sizeof sum);
+  peer.barrier();
+  peer.release(memory, sizeof figure);
+  return static_cast<double>(sum) / peer.world();
 }
 
 template <class Peer>
@@ -124,9 +157,10 @@ void run(Peer& peer, const Arguments& a) {
       if (i >= 0) samples.push_back(sample);
     }
     std::sort(samples.begin(), samples.end());
+    double p50 = samples[samples.size() / 2];
+    if (a.fresh) p50 = over_ranks(peer, p50);
     if (peer.rank() == 0) {
-      std::printf("%zu %.4f %.4f\n", bytes, samples[samples.size() / 2],
-                  samples[(samples.size() * 99) / 100]);
+      std::printf("%zu %.4f %.4f\n", bytes, p50, samples[(samples.size() * 99) / 100]);
       std::fflush(stdout);
     }
     peer.barrier();

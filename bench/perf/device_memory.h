@@ -51,6 +51,13 @@ struct DeviceMemory {
     return copy(to.data(), from.data(), to.size() * sizeof(T), cudaMemcpyDeviceToHost);
   }
 
+  template <class T>
+  static Status zero(DeviceSpan<T> span) {
+    Status set = checked(cudaMemset(span.data(), 0, span.size() * sizeof(T)), "cudaMemset");
+    if (!set.ok()) return set;
+    return checked(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+  }
+
   template <class T, class Comm>
   static auto make(Comm& communicator, std::size_t count, bool symmetric) -> Result<
       Buffer<T, std::remove_cvref_t<decltype(*communicator.template symmetric_buffer<T>(1))>>> {

@@ -50,6 +50,12 @@ struct HostMemory {
     return {};
   }
 
+  template <class T>
+  static Status zero(DeviceSpan<T> span) {
+    std::fill(span.data(), span.data() + span.size(), T{});
+    return {};
+  }
+
   template <class T, class Comm>
   static auto make(Comm& communicator, std::size_t count, bool symmetric) -> Result<
       Buffer<T, std::remove_cvref_t<decltype(*communicator.template symmetric_buffer<T>(1))>>> {

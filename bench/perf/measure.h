@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/perf/neighbour_copy.h"
 #include "bench/perf/operation.h"
 #include "bench/perf/options.h"
 #include "bench/perf/pattern.h"
@@ -25,7 +26,7 @@ namespace comm::perf {
 
 /// `Memory` gives buffers that the communicator can use: `Memory::make<T>(communicator, count,
 /// symmetric)` returns a `Result` of something with `span()`; `Memory::upload(vector, span)` and
-/// `Memory::download(span, vector)` copy. A sample shorter than `Memory::kShortestSample` says more
+/// `Memory::download(span, vector)` copy, and `Memory::zero(span)` writes zeros. A sample shorter than `Memory::kShortestSample` says more
 /// about the clock, or about waiting for a GPU, than about the call.
 template <class T, class Comm, class Memory>
 class Measurement {
@@ -49,6 +50,7 @@ class Measurement {
     if (in_place && !traits_->has_in_place) return figures;
     // The first call connects, and faults pages in.
     if (auto first = call(in_place); !first.ok()) return std::move(first).status();
+    if (Status s = communicator_->synchronize(); !s.ok()) return s;
     Result<int> batch = batch_size(in_place);
     if (!batch.ok()) return std::move(batch).status();
     std::vector<double> samples;
@@ -120,12 +122,27 @@ class Measurement {
   }
 
   Result<double> time(bool in_place, int batch) {
+    if (options_->fresh) return time_fresh(in_place, batch);
     const auto begin = std::chrono::steady_clock::now();
     for (int i = 0; i < batch; ++i) {
       if (auto called = call(in_place); !called.ok()) return std::move(called).status();
     }
     if (Status s = communicator_->synchronize(); !s.ok()) return s;
     const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
+    return took.count() / batch;
+  }
+
+  Result<double> time_fresh(bool in_place, int batch) {
+    std::chrono::duration<double, std::micro> took{};
+    for (int i = 0; i < batch; ++i) {
+      if (Status s = Memory::zero(send_.span()); !s.ok()) return s;
+      if (Status s = Memory::zero(recv_.span()); !s.ok()) return s;
+      if (Status s = communicator_->barrier_wait(); !s.ok()) return s;
+      const auto begin = std::chrono::steady_clock::now();
+      if (auto called = call(in_place); !called.ok()) return std::move(called).status();
+      if (Status s = communicator_->synchronize(); !s.ok()) return s;
+      took += std::chrono::steady_clock::now() - begin;
+    }
     return took.count() / batch;
   }
 
@@ -241,6 +258,29 @@ class Measurement {
   Buffer recv_;
 };
 
+/// The bounds of all sizes, for `--bound`: zeros where nothing bounds, or nobody knows.
+template <class Comm>
+Result<std::vector<double>> bounds(Comm& communicator, const Options& options) {
+  std::vector<double> found(sizes(options).size(), 0);
+  if constexpr (UsesHostMemory<typename Comm::BackendType>) {
+    const Kind kind = find_operation(options.operation)->kind;
+    const double factor = bus_factor(kind, communicator.world_size());
+    if (!options.bound || communicator.world_size() == 1 || factor == 0) return found;
+    const auto moved = [&](std::size_t bytes) {
+      return static_cast<std::size_t>(factor * static_cast<double>(bytes));
+    };
+    auto copy = NeighbourCopy<Comm>::make(communicator, moved(sizes(options).back()));
+    if (!copy.ok()) return std::move(copy).status();
+    const bool copies = receives(kind, communicator.rank(), options.root);
+    for (std::size_t i = 0; const std::size_t bytes : sizes(options)) {
+      Result<double> bound = copy->bandwidth(moved(bytes), options.iterations, copies);
+      if (!bound.ok()) return std::move(bound).status();
+      found[i++] = *bound;
+    }
+  }
+  return found;
+}
+
 /// All sizes of `run.options`; rank 0 prints.
 template <class Memory, class Comm>
 Status measure(Comm& communicator, Run& run) {
@@ -254,10 +294,13 @@ Status measure(Comm& communicator, Run& run) {
   run.uses_cores = UsesHostMemory<typename Comm::BackendType>;
   if (communicator.rank() == 0) print_header(run);
   if (Status s = settle<Memory>(communicator); !s.ok()) return s;
-  for (const std::size_t bytes : sizes(run.options)) {
+  Result<std::vector<double>> bound = bounds(communicator, run.options);
+  if (!bound.ok()) return std::move(bound).status();
+  for (std::size_t i = 0; const std::size_t bytes : sizes(run.options)) {
+    Row row;
+    row.bound = (*bound)[i++];
     const std::size_t count = bytes / element / (traits.splits_size ? world : 1);
     if (count == 0 && traits.kind != Kind::barrier) continue;
-    Row row;
     row.count = count;
     row.bytes = count * element * (traits.splits_size ? world : 1);
     Status done = with_type(run.options.type, [&]<class T>(T) -> Status {

@@ -30,6 +30,12 @@ OPERATION   all_reduce all_gather reduce_scatter broadcast reduce gather scatter
   -n COUNT    samples per size (20)
   -w COUNT    samples before those that count (5)
   -c 0|1      compare every element with what it should be (1)
+  --bound         beside it how fast the ranks, all at once, copy as many bytes from memory that their
+                  neighbours have just written: "bound" in GB/s, and the shares of it that the bus
+                  bandwidths out of place and in place are (host memory only)
+  --fresh         each rank writes its buffers before each call, as an engine would; calls are timed one
+                  by one, after a barrier. Without it, as in nccl-tests, nobody writes them, and who
+                  reads a peer's memory may still have it in its cache
   --symmetric     buffers that peers can reach, from symmetric_alloc
   --backend NAME  nccl (where built with --config=nccl; the default there), host (the default
                   elsewhere) or single_gpu (one rank; costs nothing, and shows it)
@@ -173,6 +179,10 @@ Result<Options> parse_options(int argc, char** argv) {
     }
     if (argument == "--symmetric") {
       options.symmetric = true;
+    } else if (argument == "--bound") {
+      options.bound = true;
+    } else if (argument == "--fresh") {
+      options.fresh = true;
     } else if (argument.starts_with("-")) {
       if (i + 1 == argc) return bad("flag", argument, "unknown, or without its value");
       if (Status s = set_flag(options, argument, argv[++i]); !s.ok()) return s;

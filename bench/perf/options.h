@@ -27,6 +27,8 @@ struct Options {
   int iterations = 20;
   int warmup = 5;
   bool check = true;
+  bool bound = false;      ///< Beside what the ranks can copy at best.
+  bool fresh = false;      ///< Each rank writes its buffers before each call.
   bool symmetric = false;  ///< Buffers from symmetric_alloc.
   int ranks = 0;           ///< 0: join the world a launcher made; else launch this many here.
   std::string backend;     ///< Empty: the first that is linked.

@@ -31,6 +31,20 @@ void print_figures(const Figures& f) {
     std::printf(" %6lld", static_cast<long long>(f.wrong));
 }
 
+void print_bound(const Row& row) {
+  if (row.bound == 0) {
+    std::printf(" %7s %4s %4s", "N/A", "N/A", "N/A");
+    return;
+  }
+  std::printf(" %7.2f", row.bound);
+  for (const Figures* f : {&row.out_of_place, &row.in_place}) {
+    if (f->measured)
+      std::printf(" %4.2f", f->bus_bandwidth / row.bound);
+    else
+      std::printf(" %4s", "N/A");
+  }
+}
+
 bool is_noisy(const Figures& f) {
   return f.measured && f.p50 >= kShortestTime && f.spread > kNoisySpread;
 }
@@ -54,10 +68,10 @@ bool is_noisy(const Row& row) {
 
 void print_header(const Run& run) {
   const Options& o = run.options;
-  std::printf("# comm_perf %s, backend %s, %d rank%s, %d samples after %d, type %s, redop %s%s\n",
+  std::printf("# comm_perf %s, backend %s, %d rank%s, %d samples after %d, type %s, redop %s%s%s\n",
               o.operation.c_str(), run.backend.c_str(), run.ranks, run.ranks == 1 ? "" : "s",
               o.iterations, o.warmup, to_string(o.type), redop(run),
-              o.symmetric ? ", symmetric buffers" : "");
+              o.symmetric ? ", symmetric buffers" : "", o.fresh ? ", freshly written" : "");
   std::printf(
       "# time is the median of the samples in us, averaged over ranks; p99 likewise; "
       "bandwidth in GB/s (10^9)\n");
@@ -67,7 +81,7 @@ void print_header(const Run& run) {
   std::printf("#%11s %12s %7s %6s %5s", "size", "count", "type", "redop", "root");
   for (int i = 0; i < 2; ++i)
     std::printf(" %9s %9s %7s %7s %6s", "time", "p99", "algbw", "busbw", "#wrong");
-  std::printf("\n");
+  std::printf("%s\n", o.bound ? "   bound  out  in" : "");
 }
 
 void print_row(const Run& run, const Row& row) {
@@ -75,6 +89,7 @@ void print_row(const Run& run, const Row& row) {
               redop(run), traits(run).has_root ? run.options.root : -1);
   print_figures(row.out_of_place);
   print_figures(row.in_place);
+  if (run.options.bound) print_bound(row);
   std::printf("%s\n", is_noisy(row) ? "  ~" : "");
   std::fflush(stdout);
 }
@@ -120,12 +135,14 @@ std::string to_json(const Run& run) {
                      "\", \"ranks\": " + std::to_string(run.ranks) + ", \"type\": \"" +
                      to_string(o.type) + "\", \"redop\": \"" + redop(run) +
                      "\", \"samples\": " + std::to_string(o.iterations) +
-                     ", \"symmetric\": " + (o.symmetric ? "true" : "false") + ", \"rows\": [";
+                     ", \"symmetric\": " + (o.symmetric ? "true" : "false") +
+                     ", \"fresh\": " + (o.fresh ? "true" : "false") + ", \"rows\": [";
   for (std::size_t i = 0; i < run.rows.size(); ++i) {
     const Row& row = run.rows[i];
     text += i == 0 ? "\n" : ",\n";
     text += "  {\"bytes\": " + std::to_string(row.bytes) +
             ", \"count\": " + std::to_string(row.count) +
+            (row.bound == 0 ? "" : ", \"bound_gbs\": " + std::to_string(row.bound)) +
             ", \"out_of_place\": " + json_figures(row.out_of_place) +
             ", \"in_place\": " + json_figures(row.in_place) +
             ", \"noisy\": " + (is_noisy(row) ? "true" : "false") + "}";

@@ -28,6 +28,7 @@ struct Figures {
 struct Row {
   std::size_t bytes = 0;
   std::size_t count = 0;
+  double bound = 0;  ///< GB/s that the bus bandwidth can reach; 0 where it is not known.
   Figures out_of_place;
   Figures in_place;
 };

@@ -21,5 +21,7 @@ for operation in all_reduce all_gather reduce_scatter broadcast reduce gather sc
 done
 "$perf" barrier -n 1 --ranks 2 > out.txt || fail barrier
 "$perf" all_reduce -o avg -t half -e 1K -f 16 -n 1 --ranks 2 --symmetric > out.txt || fail "symmetric"
+"$perf" all_reduce -e 1K -f 16 -n 1 --ranks 2 --fresh --bound > out.txt || fail "fresh"
+grep -q '  *N/A  N/A  N/A$' out.txt || fail "a bound of GPUs that nobody measured"
 "$perf" all_reduce -e 64 --ranks 1 -n 1 --backend single_gpu > out.txt || fail "single_gpu"
 echo "comm_perf: all operations right over Nccl"

@@ -19,6 +19,18 @@ assert all(r["in_place"]["wrong"] == 0 and r["in_place"]["p50_us"] > 0 for r in 
 xml.dom.minidom.parse("out.svg")
 PYTHON
 
+# Beside what memory allows; with one more run that is written afresh each time.
+for operation in all_reduce broadcast gather; do
+  "$perf" "$operation" -b 1K -e 64K -f 8 -n 3 --bound --fresh --ranks 3 --json bound.json | grep -q '0 OK'
+  python3 -c '
+import json
+run = json.load(open("bound.json"))
+assert run["fresh"]
+# Below 4 KiB there is no bound to be near to.
+assert ["bound_gbs" in r for r in run["rows"]] == [r["bytes"] > 4096 for r in run["rows"]], run
+assert all(r["bound_gbs"] > 0 for r in run["rows"][1:]), run'
+done
+
 # One rank: nothing is left to take time, and what the result is is right all the same.
 for operation in all_reduce all_gather reduce_scatter broadcast reduce gather scatter all_to_all send_recv; do
   "$perf" "$operation" -e 64K -f 64 -n 2 --backend single_gpu --ranks 1 > out.txt

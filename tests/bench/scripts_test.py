@@ -57,6 +57,12 @@ class Compare(unittest.TestCase):
                 self.assertEqual(sorted(runs), ["comm", "comm symmetric"])
                 self.assertEqual([len(runs["comm"][size]) for size in ("8", "1000", "3001")], [1, 1, 1])
 
+    def test_buffers_written_before_each_call(self):
+        output = run(COMPARE, "--comm-loop=" + COMM_LOOP, "--commrun=" + COMMRUN, "--peers=", "--rounds=1",
+                     "--sizes=4096", "--fresh")
+        self.assertIn("freshly written", output)
+        self.assertEqual([row[0] for row in rows(output)[1:]], ["4 KiB"], output)
+
     def test_whoever_is_slower_is_said_to_lose_and_noise_is_seen(self):
         self.assertEqual(report.ratio([3.0, 2.0], 1.0), "2.00")
         self.assertEqual(report.ratio([3.0, 2.0], 4.0), "0.50 (loses)")

@@ -1,11 +1,22 @@
 #pragma once
 
-/// `WaitPolicy` is how a thread of the host waits for a GPU. It looks first; then it spins, yields and
-/// sleeps, and looks in between. Each sleep is a part of what has been waited already: an eighth at
-/// first, a thousandth of a long wait. So the wait ends late by about that part, and a long one costs
-/// next to no processor time. docs/reliability.md has figures.
+/// How a thread waits. It looks first; then it spins, yields and sleeps, and looks in between. Each
+/// sleep is longer than the one before, so a long wait costs next to no processor time.
+/// docs/reliability.md has figures.
+///
+/// `WaitPolicy` is how a thread of the host waits for a GPU. Its sleeps are a part of what has been
+/// waited already: an eighth at first, a thousandth of a long wait, and by about that part a wait
+/// ends late.
 ///
 ///     config.waiting.spin = std::chrono::milliseconds(2);  // A core for the lowest latency.
+///
+/// `HostWaitPolicy` is how a rank of `Host` waits for other ranks. A look there is a load, and
+/// reading a clock would cost more than ten of them, so its stages are counted in looks. A sleep
+/// ends when the rank that is waited for comes; its length only says how often it is looked whether
+/// that rank still lives.
+///
+///     config.waiting.spins = 0;  // Other work needs the cores: give way at once, and soon sleep.
+///     config.waiting.yields = 0;
 
 #include <chrono>
 
@@ -17,6 +28,17 @@ struct WaitPolicy {
   std::chrono::microseconds spin{20};    ///< Until so long after its begin a wait spins,
   std::chrono::microseconds yield{200};  ///< and until so long it yields.
   std::chrono::microseconds longest_sleep{10'000};
+};
+
+struct HostWaitPolicy {
+  int spins = 2000;               ///< Looks with a pause between them: some 50 to 150 us.
+  int spins_on_shared_core = 10;  ///< The same where whoever is waited for needs this core.
+  int yields = 100;               ///< Looks after giving the core to others, once each.
+
+  std::chrono::microseconds first_sleep{2'000};      ///< Each is twice as long as the one before,
+  std::chrono::microseconds longest_sleep{100'000};  ///< up to this; at most `kLongestSleep`.
+
+  static constexpr std::chrono::microseconds kLongestSleep{1'000'000};
 };
 
 }  // namespace comm

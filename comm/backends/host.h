@@ -17,8 +17,8 @@
 /// `collective_timeout`. The first cause is told to all ranks and stands until `attempt_reconnect`
 /// succeeds. The child of a `fork` cannot use its copy and is told so.
 ///
-/// Waiting spins for some microseconds, then yields, then sleeps in the kernel until it is woken: a
-/// rank may wait in `recv_command_u32` for hours and use no processor.
+/// Waiting spins for some microseconds, then yields, then sleeps in the kernel until it is woken
+/// (`Config::waiting`): a rank may wait in `recv_command_u32` for hours and use no processor.
 ///
 /// Symmetric memory: collectives on buffers from `symmetric_alloc` of this communicator read and
 /// write them where they are. `symmetric_free` waits for nobody. After a reconnect such a buffer is
@@ -45,6 +45,7 @@
 #include "comm/backend_defaults.h"
 #include "comm/launch/launch_config.h"
 #include "comm/log.h"
+#include "comm/wait_policy.h"
 
 namespace comm {
 
@@ -69,6 +70,9 @@ class Host : public BackendDefaults<Host> {
 
     /// A wait of an operation that takes this long is said in the log, with who is missing.
     std::chrono::milliseconds slow_wait{10 * 1000};
+
+    /// How an operation waits for other ranks.
+    HostWaitPolicy waiting;
 
     /// Receives log lines, one at a time, from any thread; stderr where empty.
     std::function<void(std::string_view)> log;

@@ -259,9 +259,9 @@ TEST_CASE("checked: with the log around it the refused call is a line, within it
   comm::testing::run_ranks<comm::Logged<Checked<Host>>>(2, configure, differ);
   CHECK(count("op=all_reduce type=f32 count=1") == 1);
   CHECK(count("result=mismatch: ranks make") + count("result=mismatch: all_reduce on rank") == 2);
-  CHECK(count("host error: unhealthy: ranks make different calls at seq 1") == 2);
+  CHECK(count("host error: unhealthy: all_reduce on rank ") == 2);
   lines.clear();
   comm::testing::run_ranks<Checked<comm::Logged<Host>>>(2, configure, differ);
   CHECK(count("op=all_reduce") == 0);
-  CHECK(count("host error: unhealthy: ranks make different calls at seq 1") == 2);
+  CHECK(count("host error: unhealthy: all_reduce on rank ") == 2);
 }

@@ -77,7 +77,7 @@ TEST_CASE("logging: a life is told at info, each line with rank, world and epoch
   Job job(LogLevel::info);
   job.run(2, fail_and_return, milliseconds(60'000));
   CHECK(job.count("epoch=0 host info: made: process ") == 2);
-  CHECK(job.count("epoch=0 host error: unhealthy: ranks make different calls at seq 2") == 2);
+  CHECK(job.count("epoch=0 host error: unhealthy: all_reduce on rank ") == 2);
   CHECK(job.count("host warn: reconnects") == 2);
   CHECK(job.count("epoch=1 host warn: reconnected") == 2);
   CHECK(job.count("comm: rank=1 world=2 epoch=") >= 4);

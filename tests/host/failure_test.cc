@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include <barrier>
 #include <cstring>
 #include <random>
 
@@ -276,8 +277,63 @@ TEST_CASE("a rank that is late is a timeout, which names it and what it was last
       return;
     }
     const Status s = c.barrier_wait(std::chrono::milliseconds(50));
-    if (s.code() != StatusCode::timeout || !says(s, "rank 2 (last seen in barrier)"))
+    if (s.code() != StatusCode::timeout || !says(s, "rank 2 (last seen in barrier)") ||
+        !says(s, "; ranks 0-1 came;"))
       failures.add(s.message());
+    const Status later = c.barrier();
+    if (later.code() != StatusCode::unhealthy || !says(later, "ranks 0-1 came"))
+      failures.add(later.message());
+  });
+}
+
+TEST_CASE("recv_from: whoever is not waited for is not said to have come") {
+  ranks::as_threads(
+      3,
+      [](HostCommunicator& c, Failures& failures) {
+        int x = 0;
+        if (c.rank() != 0) {
+          while (c.is_healthy()) std::this_thread::yield();
+          return;
+        }
+        const Status s = c.recv_from(DeviceSpan(&x, 1), 2);
+        if (s.code() != StatusCode::timeout || !says(s, "for rank 2 (") || says(s, "came"))
+          failures.add(s.message());
+      },
+      [](comm::Host::Config& config) {
+        config.collective_timeout = std::chrono::milliseconds(50);
+      });
+}
+
+TEST_CASE("an error says operation, rank, world, epoch and number, and so does its cause") {
+  std::barrier done(2);
+  ranks::as_threads(2, [&](HostCommunicator& c, Failures& failures) {
+    int x = 1;
+    for (int i = 0; i < 4; ++i)
+      if (!c.all_reduce(DeviceSpan(&x, 1)).ok()) failures.add("all_reduce");
+    c.abort().ignore();
+    done.arrive_and_wait();
+    if (!c.attempt_reconnect().ok()) failures.add("attempt_reconnect");
+    if (!c.all_reduce(DeviceSpan(&x, 1)).ok()) failures.add("all_reduce");
+    done.arrive_and_wait();
+    const std::string cause = "abort on rank 0 of 2 (epoch 1, seq 1): rank 0 called abort";
+    if (c.rank() == 0) {
+      const Status own = c.abort();
+      if (!own.ok()) failures.add(own.message());
+      done.arrive_and_wait();
+      const Status s = c.barrier();
+      if (!says(s, "First cause: " + cause)) failures.add(s.message());
+      return;
+    }
+    done.arrive_and_wait();
+    const Status first = c.barrier();
+    if (first.message() != "barrier on rank 1 of 2 (epoch 1, seq 1): " + cause)
+      failures.add(first.message());
+    const Status later = c.all_reduce(DeviceSpan(&x, 1));
+    if (later.message() !=
+        "all_reduce on rank 1 of 2 (epoch 1, seq 1): refused, the communicator is "
+        "unhealthy. First cause: " +
+            cause + ". Call attempt_reconnect on every rank")
+      failures.add(later.message());
   });
 }
 

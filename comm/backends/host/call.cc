@@ -55,7 +55,7 @@ Status Call::await_slowly() {
     }
     return mask;
   };
-  Status waited = team_.wait(Missing(missing), timeout_ns_, operation_);
+  Status waited = team_.wait(Missing(missing), timeout_ns_, operation_, ~std::uint64_t{0});
   if (!waited.ok()) return waited;
   return other >= 0 ? mismatch(other) : Status();
 }

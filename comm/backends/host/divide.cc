@@ -37,8 +37,8 @@ std::vector<int> in_world(const Team& team, const std::vector<int>& ranks) {
 Status failed_elsewhere(Team& team, Operation operation, int rank, std::uint32_t code,
                         int native_code) {
   return make_error(static_cast<StatusCode>(code), native_code,
-                    "%s on rank %d of %d: %s could not make its part: %s", to_string(operation),
-                    team.rank(), team.size(), team.name(rank).text, std::strerror(native_code));
+                    "%s on %s: %s could not make its part: %s", to_string(operation),
+                    team.where().text, team.name(rank).text, std::strerror(native_code));
 }
 
 }  // namespace
@@ -129,9 +129,9 @@ Result<std::unique_ptr<Team>> shrink(Team& team, const int* excluded, std::size_
   for (int r : ranks)
     if (team.lines(r).shrink_mask.load() != mask)
       return make_error(StatusCode::mismatch, 0,
-                        "shrink on rank %d of %d: %s excludes other ranks (remaining: %#llx there, "
+                        "shrink on %s: %s excludes other ranks (remaining: %#llx there, "
                         "%#llx here, as bits)",
-                        team.rank(), team.size(), team.name(r).text,
+                        team.where().text, team.name(r).text,
                         static_cast<unsigned long long>(team.lines(r).shrink_mask.load()),
                         static_cast<unsigned long long>(mask));
 

@@ -44,11 +44,10 @@ Status perform(const Setting& on, const ops::SendTo& op) {
   const Ring& own = on.team.ring(on.team.rank(), op.peer);
   if (op.peer == on.team.rank() &&
       t.footprint() > on.team.layout().ring_bytes - (own.written.load() - own.read.load()))
-    return make_error(
-        StatusCode::invalid_argument, 0,
-        "send_to on rank %d of %d: a message of %zu bytes to itself cannot be received "
-        "while it is sent; send and receive in a group, or use send_recv",
-        on.team.rank(), on.team.size(), t.bytes());
+    return make_error(StatusCode::invalid_argument, 0,
+                      "send_to on %s: a message of %zu bytes to itself cannot be received "
+                      "while it is sent; send and receive in a group, or use send_recv",
+                      on.team.where().text, t.bytes());
   return run(on.team, &t, 1, on.timeout_ns, Operation::send_to);
 }
 
@@ -96,9 +95,9 @@ Status Group::perform_kept(const Setting& on, const KeptAllToAllV& kept) {
 Status Group::close(const Setting& on, Status usable) {
   if (depth_ == 0)
     return make_error(StatusCode::invalid_argument, 0,
-                      "group_end on rank %d of %d: no group is open; each group_end needs a "
+                      "group_end on %s: no group is open; each group_end needs a "
                       "group_start of its own",
-                      on.team.rank(), on.team.size());
+                      on.team.where().text);
   if (--depth_ != 0) return {};
   const std::vector<Collective> collectives = std::exchange(collectives_, {});
   std::vector<Transfer> transfers = std::exchange(transfers_, {});

@@ -54,6 +54,7 @@ template <class Op>
 Status Host::submit(const Op& op) {
   if (state_ == nullptr || !state_->team->is_usable()) [[unlikely]]
     return unusable(Op::operation);
+  state_->team->count();
   if (state_->group.is_open()) [[unlikely]] {
     if constexpr (std::same_as<Op, ops::AllToAllV>)
       state_->group.add(op, world_size_);
@@ -115,8 +116,8 @@ namespace {
 Status not_in_a_group(host::State& state, Operation operation) {
   if (!state.group.is_open()) return {};
   Status refused = make_error(StatusCode::invalid_argument, 0,
-                              "%s on rank %d of %d: not possible between group_start and group_end",
-                              to_string(operation), state.team->rank(), state.team->size());
+                              "%s on %s: not possible between group_start and group_end",
+                              to_string(operation), state.team->where().text);
   state.group.spoil(refused);
   return refused;
 }
@@ -127,6 +128,7 @@ Status Host::barrier_wait(const ops::BarrierWait& op) {
   if (state_ == nullptr || !state_->team->is_usable()) return unusable(Operation::barrier_wait);
   Status bad = not_in_a_group(*state_, Operation::barrier_wait);
   if (!bad.ok()) return bad;
+  state_->team->count();
   host::Setting on = state_->setting();
   on.timeout_ns = op.timeout.nanoseconds_or(on.timeout_ns);
   return host::barrier(on, Operation::barrier_wait);
@@ -154,6 +156,7 @@ Result<void*> Host::symmetric_alloc(const ops::SymmetricAlloc& op) {
   if (state_ == nullptr || !state_->team->is_usable()) return unusable(Operation::symmetric_alloc);
   Status bad = not_in_a_group(*state_, Operation::symmetric_alloc);
   if (!bad.ok()) return bad;
+  state_->team->count();
   return state_->symmetric.allocate(*state_->team, op.bytes, state_->team->world().timeout_ns);
 }
 
@@ -186,6 +189,7 @@ Result<Host> Host::split(const ops::Split& op) {
   if (state_ == nullptr || !state_->team->is_usable()) return unusable(Operation::split);
   Status bad = not_in_a_group(*state_, Operation::split);
   if (!bad.ok()) return bad;
+  state_->team->count();
   Result<std::unique_ptr<host::State>> part = divided(
       *state_, host::split(*state_->team, op.color, op.key, state_->team->world().timeout_ns));
   if (!part.ok()) return std::move(part).status();

@@ -93,7 +93,8 @@ struct alignas(2 * kLine) RankLines {
 struct Cause {
   std::uint32_t code;
   std::int32_t native_code;
-  char text[480];
+  std::int32_t finder;  ///< The rank that speaks in `text`; -1 where it is none.
+  char text[1024];
 };
 
 enum class Poison : std::uint32_t { none, being_written, set };

@@ -192,7 +192,7 @@ Status all_to_all_v(const Setting& on, const ops::AllToAllV& op) {
       largest = std::max(largest, sent);
       if (sent != expected)
         return call.fail(make_error(StatusCode::mismatch, 0,
-                                    "all_to_all_v: %s sends %zu elements to %s, which expects %zu",
+                                    "%s sends %zu elements to %s, which expects %zu",
                                     on.team.name(static_cast<int>(from)).text, sent,
                                     on.team.name(static_cast<int>(to)).text, expected));
     }

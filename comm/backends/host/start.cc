@@ -77,7 +77,8 @@ class Start {
       : channel_(std::move(channel)),
         timeout_(timeout),
         deadline_ns_(deadline_after(nanoseconds(timeout))),
-        slow_wait_ns_(nanoseconds(config.slow_wait)) {
+        slow_wait_ns_(nanoseconds(config.slow_wait)),
+        waiting_(config.waiting) {
     world_ = std::make_shared<World>();
     world_->out_of_band = channel_;
     world_->rank = channel_ == nullptr ? 0 : channel_->rank();
@@ -145,7 +146,7 @@ class Start {
                           world_->rank, world_->size, r);
       CPU_OR(&cores, &cores, &other.cores);
     }
-    world_->waiting = WaitPolicy::for_ranks(world_->size, CPU_COUNT(&cores));
+    world_->waiting = Waiting(waiting_, world_->size, CPU_COUNT(&cores));
     world_->waiting.slow_ns = slow_wait_ns_;
     return {};
   }
@@ -223,6 +224,7 @@ class Start {
   Milliseconds timeout_;
   std::int64_t deadline_ns_;
   std::int64_t slow_wait_ns_;
+  HostWaitPolicy waiting_;
   std::shared_ptr<World> world_;
   std::vector<int> members_;
   std::uint64_t offset_ = 0;
@@ -242,6 +244,16 @@ Result<std::unique_ptr<Team>> start(const Host::Config& config, const LaunchConf
     return make_error(StatusCode::invalid_argument, 0,
                       "Host::Config::slot_bytes is %zu; at most 64 MiB make sense",
                       config.slot_bytes);
+  const HostWaitPolicy& waiting = config.waiting;
+  if (waiting.spins < 0 || waiting.spins_on_shared_core < 0 || waiting.yields < 0 ||
+      waiting.first_sleep.count() <= 0 || waiting.longest_sleep < waiting.first_sleep ||
+      waiting.longest_sleep > HostWaitPolicy::kLongestSleep)
+    return make_error(
+        StatusCode::invalid_argument, 0,
+        "Host::Config::waiting on rank %d: numbers of looks are not negative, and "
+        "0 < first_sleep <= longest_sleep <= 1 s, since a peer that ends while a rank "
+        "sleeps is found out after that sleep",
+        launch.rank);
   if (launch.world_size == 1) return Start(config, nullptr, launch.init_timeout).run(0);
   RendezvousConfig rendezvous;
   rendezvous.launch = launch;

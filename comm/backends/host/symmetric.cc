@@ -29,9 +29,9 @@ Status first_failure(Call& call, Status ours, std::size_t bytes, const char* wha
     std::memcpy(&theirs, call.payload(r), sizeof theirs);
     if (static_cast<StatusCode>(theirs.code) == StatusCode::ok) continue;
     return make_error(static_cast<StatusCode>(theirs.code), theirs.native_code,
-                      "symmetric_alloc on rank %d of %d: %s could not %s for %zu bytes on every "
+                      "symmetric_alloc on %s: %s could not %s for %zu bytes on every "
                       "rank: %s",
-                      call.rank(), call.size(), call.team().name(r).text, what, bytes,
+                      call.team().where().text, call.team().name(r).text, what, bytes,
                       std::strerror(theirs.native_code));
   }
   return {};
@@ -55,8 +55,8 @@ Result<void*> SymmetricMemory::allocate(Team& team, std::size_t bytes, std::int6
   Result<std::uint64_t> reserved = std::uint64_t{0};
   if (overflows)
     reserved = make_error(StatusCode::invalid_argument, EFBIG,
-                          "symmetric_alloc on rank %d of %d: %zu bytes on every rank overflow",
-                          team.rank(), team.size(), bytes);
+                          "symmetric_alloc on %s: %zu bytes on every rank overflow",
+                          team.where().text, bytes);
   else if (team.rank() == 0)
     reserved = team.world().file.reserve(total, "symmetric_alloc");
   const Outcome first = outcome_of(reserved.status(), reserved.ok() ? *reserved : 0);
@@ -92,9 +92,9 @@ Status SymmetricMemory::release(Team& team, void* buffer) {
       std::find_if(areas_.begin(), areas_.end(), [&](const Area& a) { return a.own == buffer; });
   if (buffer == nullptr || area == areas_.end())
     return make_error(StatusCode::invalid_argument, 0,
-                      "symmetric_free on rank %d of %d: %p did not come from symmetric_alloc of "
+                      "symmetric_free on %s: %p did not come from symmetric_alloc of "
                       "this communicator, or was freed before",
-                      team.rank(), team.size(), buffer);
+                      team.where().text, buffer);
   if (!area->is_retired) {
     const std::size_t total = area->mapping.bytes();
     auto* head = reinterpret_cast<SymmetricHead*>(area->mapping.base() + total - kPage);

@@ -17,6 +17,33 @@ const char* name_of(Operation operation) {
   return operation == kExchange ? "a comparison of calls" : to_string(operation);
 }
 
+struct List {
+  char text[128];
+};
+
+/// "; ranks 0-2, 5 came", or nothing.
+List list_of(std::uint64_t ranks) {
+  List list{};
+  std::size_t used = 0;
+  for (int r = 0; r < kMaxRanks && used + 16 < sizeof list.text;) {
+    if ((ranks & bit(r)) == 0) {
+      ++r;
+      continue;
+    }
+    int last = r;
+    while (last + 1 < kMaxRanks && (ranks & bit(last + 1)) != 0) ++last;
+    const char* before = used != 0 ? ", " : (ranks & (ranks - 1)) == 0 ? "; rank " : "; ranks ";
+    char* to = list.text + used;
+    const std::size_t room = sizeof list.text - used;
+    const int n = last == r ? std::snprintf(to, room, "%s%d", before, r)
+                            : std::snprintf(to, room, "%s%d-%d", before, r, last);
+    used += static_cast<std::size_t>(n);
+    r = last + 1;
+  }
+  if (used != 0) std::snprintf(list.text + used, sizeof list.text - used, " came");
+  return list;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Team>> Team::attach(std::shared_ptr<World> world, std::vector<int> members,
@@ -80,11 +107,25 @@ void Team::wake_all() {
   }
 }
 
-void Team::publish(const Status& cause) {
+Team::Where Team::where() const {
+  Where here;
+  std::snprintf(here.text, sizeof here.text, "rank %d of %d (epoch %llu, seq %llu)", rank_, size_,
+                static_cast<unsigned long long>(world_->epoch),
+                static_cast<unsigned long long>(sequence_.load(std::memory_order_relaxed)));
+  return here;
+}
+
+Status Team::from_here(Operation operation, const Status& what) const {
+  return make_error(what.code(), what.native_code(), "%s on %s: %s", to_string(operation),
+                    where().text, what.message());
+}
+
+void Team::publish(const Status& cause, int finder) {
   Poison none = Poison::none;
   if (header_->poison.compare_exchange_strong(none, Poison::being_written)) {
     header_->cause.code = static_cast<std::uint32_t>(cause.code());
     header_->cause.native_code = cause.native_code();
+    header_->cause.finder = finder;
     std::snprintf(header_->cause.text, sizeof header_->cause.text, "%s", cause.message());
     header_->poison.store(Poison::set, std::memory_order_release);
     wake_all();
@@ -92,7 +133,7 @@ void Team::publish(const Status& cause) {
 }
 
 Status Team::fail(Operation operation, const Status& cause) {
-  publish(cause);
+  publish(from_here(operation, cause), rank_);
   return failure(operation);
 }
 
@@ -107,36 +148,40 @@ Status Team::failure(Operation operation) {
   for (int i = 0; i < 1000 && header_->poison.load(std::memory_order_acquire) != Poison::set; ++i)
     sched_yield();
   if (header_->poison.load(std::memory_order_acquire) != Poison::set)
-    return make_error(StatusCode::peer_lost, 0,
-                      "%s on rank %d of %d: a rank died while it reported a failure",
-                      to_string(operation), rank_, size_);
-  if (is_news && log_ != nullptr) log_->say(LogLevel::error, "unhealthy: %s", header_->cause.text);
-  return make_error(static_cast<StatusCode>(header_->cause.code), header_->cause.native_code,
-                    "%s on rank %d of %d: %s", to_string(operation), rank_, size_,
-                    header_->cause.text);
+    return make_error(StatusCode::peer_lost, 0, "%s on %s: a rank died while it reported a failure",
+                      to_string(operation), where().text);
+  const Cause& cause = header_->cause;
+  Status first =
+      make_error(static_cast<StatusCode>(cause.code), cause.native_code, "%s", cause.text);
+  // Who has found it says where in the cause itself, which is for all ranks.
+  if (!is_news || cause.finder != rank_) first = from_here(operation, first);
+  if (is_news && log_ != nullptr) log_->say(LogLevel::error, "unhealthy: %s", first.message());
+  return first;
 }
 
 Status Team::refusal(Operation operation) {
   if (!world_->fork_guard.is_original())
     return make_error(
         StatusCode::unhealthy, 0,
-        "%s on rank %d of %d: refused in a process forked from the one that made this "
-        "communicator; make a communicator in the child, or fork before making one",
-        to_string(operation), rank_, size_);
+        "%s on %s: refused in a process forked from the one that made this communicator; make a "
+        "communicator in the child, or fork before making one",
+        to_string(operation), where().text);
   const bool was_told = was_told_.load(std::memory_order_relaxed);
   Status first = failure(operation);
   if (!was_told) return first;
   return make_error(StatusCode::unhealthy, first.native_code(),
-                    "%s; refused since then: call attempt_reconnect on every rank, or make a new "
-                    "communicator",
-                    first.message());
+                    "%s on %s: refused, the communicator is unhealthy. First cause: %s. %s",
+                    to_string(operation), where().text, header_->cause.text,
+                    told_ == nullptr
+                        ? "Reconnect the communicator it was made from, then make it again"
+                        : "Call attempt_reconnect on every rank");
 }
 
 bool Team::is_healthy() {
   if (is_usable()) {
     Status lost = lost_peer(~std::uint64_t{0}, true);
     if (lost.ok()) return true;
-    publish(lost);
+    publish(lost, kNobody);
   }
   tell_thread();
   return false;
@@ -176,34 +221,35 @@ Status Team::departed(Missing missing, Operation operation) {
   return {};
 }
 
-Status Team::overdue(std::uint64_t missing, std::int64_t timeout_ns, Operation operation) const {
-  char ranks[256];
+Status Team::overdue(std::uint64_t missing, std::uint64_t among, std::int64_t timeout_ns) const {
+  char late[256] = "";
   std::size_t used = 0;
-  ranks[0] = '\0';
-  for (int r = 0; r < size_ && used + 56 < sizeof ranks; ++r) {
-    if ((missing & bit(r)) == 0) continue;
+  std::uint64_t came = 0;
+  for (int r = 0; r < size_; ++r) {
+    if ((missing & bit(r)) == 0) came |= among & bit(r);
+    if ((missing & bit(r)) == 0 || used + 56 >= sizeof late) continue;
     const std::uint64_t w = std::max(
         posts(r)[0].word.load(), posts(r)[1].word.load(), [](std::uint64_t a, std::uint64_t b) {
           return static_cast<std::uint32_t>(a) < static_cast<std::uint32_t>(b);
         });
-    const int n = std::snprintf(ranks + used, sizeof ranks - used, "%s%d (last seen in %s)",
+    const int n = std::snprintf(late + used, sizeof late - used, "%s%d (last seen in %s)",
                                 used == 0 ? "" : ", ", r,
                                 w == 0 ? "nothing" : name_of(Meta::from_word(w).operation));
     used += static_cast<std::size_t>(n);
   }
-  return make_error(
-      StatusCode::timeout, 0,
-      "%s waited %.3f s on rank %d of %d for rank %s, whose process lives; it is late "
-      "or makes other calls",
-      to_string(operation), static_cast<double>(timeout_ns) * 1e-9, rank_, size_, ranks);
+  return make_error(StatusCode::timeout, 0,
+                    "waited %.3f s for rank %s%s; who is missing lives, and is late or makes other "
+                    "calls",
+                    static_cast<double>(timeout_ns) * 1e-9, late, list_of(came).text);
 }
 
-Status Team::wait(Missing missing, std::int64_t timeout_ns, Operation operation) {
-  return wait_slowly(missing, timeout_ns, operation, false);
+Status Team::wait(Missing missing, std::int64_t timeout_ns, Operation operation,
+                  std::uint64_t among) {
+  return wait_slowly(missing, timeout_ns, operation, among, false);
 }
 
 Status Team::wait_regardless(Missing missing, std::int64_t timeout_ns, Operation operation) {
-  return wait_slowly(missing, timeout_ns, operation, true);
+  return wait_slowly(missing, timeout_ns, operation, 0, true);
 }
 
 bool Team::waits_for_own_core(std::uint64_t on) {
@@ -218,8 +264,8 @@ bool Team::waits_for_own_core(std::uint64_t on) {
 }
 
 Status Team::wait_slowly(Missing missing, std::int64_t timeout_ns, Operation operation,
-                         bool regardless) {
-  const WaitPolicy& policy = world_->waiting;
+                         std::uint64_t among, bool regardless) {
+  const Waiting& policy = world_->waiting;
   const bool collides = waits_for_own_core(missing());
   const int spins = collides ? policy.spins_on_shared_core : policy.spins;
   for (int i = 0; i < spins; ++i) {
@@ -247,12 +293,14 @@ Status Team::wait_slowly(Missing missing, std::int64_t timeout_ns, Operation ope
       const std::int64_t left = deadline == kForever ? kForever : deadline - now_ns();
       Status bad = departed(missing, operation);
       if (bad.ok()) bad = lost_peer(regardless ? on : ~std::uint64_t{0}, !regardless);
-      if (bad.ok() && left <= 0 && missing() != 0) bad = overdue(on, timeout_ns, operation);
-      if (!bad.ok()) return regardless ? std::move(bad) : fail(operation, bad);
+      if (bad.ok() && left <= 0 && missing() != 0) bad = overdue(on, among, timeout_ns);
+      if (!bad.ok()) return regardless ? from_here(operation, bad) : fail(operation, bad);
       if (!is_yielding) {
         if (const std::int64_t waited = now_ns() - begin; waited > say_after) {
           if (log_ != nullptr)
-            log_->say(LogLevel::warn, "%s", overdue(on, waited, operation).message());
+            log_->say(LogLevel::warn, "%s %s (seq %llu)", to_string(operation),
+                      overdue(on, among, waited).message(),
+                      static_cast<unsigned long long>(sequence_.load(std::memory_order_relaxed)));
           say_after = waited * 2;
         }
         sleep(missing, on, std::min({pause_ns, longest, left}), regardless);

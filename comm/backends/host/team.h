@@ -121,9 +121,10 @@ class Team {
     return ring_data_ + ring_index(from, to) * layout_.ring_bytes;
   }
 
-  /// Waits until `missing()` is 0. The error names `operation` and who was waited for, and has been
-  /// told to all ranks.
-  Status wait(Missing missing, std::int64_t timeout_ns, Operation operation);
+  /// Waits until `missing()` is 0. The error names `operation`, who was waited for, and who of
+  /// `among` has come, and has been told to all ranks.
+  Status wait(Missing missing, std::int64_t timeout_ns, Operation operation,
+              std::uint64_t among = 0);
 
   /// As `wait`, for what must work on a team that has failed: neither looks at the failure nor adds
   /// to it; a peer that is gone ends it all the same.
@@ -133,8 +134,10 @@ class Team {
   /// `operation` with whichever cause came first. Any thread.
   [[gnu::cold]] Status fail(Operation operation, const Status& cause);
 
-  /// The first half of that: for whoever has no operation that could return the error.
-  [[gnu::cold]] void publish(const Status& cause);
+  /// The first half of that: for whoever has no operation that could return the error. `finder` is
+  /// the rank whose words, with operation and all, the cause is.
+  static constexpr int kNobody = -1;
+  [[gnu::cold]] void publish(const Status& cause, int finder = kNobody);
 
   /// Whoever is told of a failure of this team is entered there; before others know the team.
   void set_told(std::shared_ptr<const Told> told) { told_ = std::move(told); }
@@ -148,6 +151,17 @@ class Team {
   };
   Name name(int rank) const;
 
+  /// One more operation of this rank was submitted; for messages.
+  void count() {
+    sequence_.store(sequence_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+
+  /// "rank 0 of 3 (epoch 1, seq 17)", for people: this rank, and how many operations it submitted.
+  struct Where {
+    char text[96];
+  };
+  Where where() const;
+
  private:
   Team() = default;
 
@@ -160,15 +174,18 @@ class Team {
   Status failure(Operation operation);
   Status lost_peer(std::uint64_t among, bool ask_rendezvous);
   Status departed(Missing missing, Operation operation);
-  Status overdue(std::uint64_t missing, std::int64_t timeout_ns, Operation operation) const;
+  Status overdue(std::uint64_t missing, std::uint64_t among, std::int64_t timeout_ns) const;
+  /// `what` with operation, rank, world, epoch and sequence number before it.
+  Status from_here(Operation operation, const Status& what) const;
   /// Whether one of those that are waited for was last seen on the core this rank runs on: it cannot
   /// come before this rank gives way, whatever other cores are idle.
   bool waits_for_own_core(std::uint64_t on);
   Status wait_slowly(Missing missing, std::int64_t timeout_ns, Operation operation,
-                     bool regardless);
+                     std::uint64_t among, bool regardless);
   void sleep(Missing missing, std::uint64_t on, std::int64_t nanoseconds, bool regardless);
 
   std::uint32_t tick_ = 0;
+  std::atomic<std::uint64_t> sequence_{0};
   int quick_looks_ = 0;
   bool reads_peers_ = false;
   unsigned collisions_ = 0;  ///< Waits for a rank that needed this rank's core.

@@ -42,11 +42,12 @@ void barrier_everywhere() {
   syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 }
 
-WaitPolicy WaitPolicy::for_ranks(int ranks, int cores) {
-  WaitPolicy policy;
-  // Whoever is waited for needs this core.
-  if (ranks > cores) policy.spins = policy.spins_on_shared_core;
-  return policy;
-}
+Waiting::Waiting(const HostWaitPolicy& policy, int ranks, int cores)
+    // Whoever is waited for needs this core, where there are too few.
+    : spins(ranks > cores ? policy.spins_on_shared_core : policy.spins),
+      spins_on_shared_core(policy.spins_on_shared_core),
+      yields(policy.yields),
+      first_sleep_ns(std::chrono::nanoseconds(policy.first_sleep).count()),
+      longest_sleep_ns(std::chrono::nanoseconds(policy.longest_sleep).count()) {}
 
 }  // namespace comm::detail::host

@@ -10,6 +10,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "comm/wait_policy.h"
+
 namespace comm::detail::host {
 
 inline void pause() {
@@ -35,18 +37,18 @@ void futex_wake(std::atomic<std::uint32_t>& word);
 bool prepare_barrier_everywhere();
 void barrier_everywhere();
 
-/// The stages of a wait.
-struct WaitPolicy {
-  int spins = 2000;                 ///< Looks with a pause between them.
-  int spins_on_shared_core = 10;    ///< The same where whoever is waited for needs this core.
-  unsigned yields_until_move = 64;  ///< Each so many waits for the own core are slept through.
-  int yields = 100;                 ///< Looks after giving the core to others.
+/// The stages of a wait: the caller's, in nanoseconds, and what no caller has to know.
+struct Waiting {
+  int spins = 0;
+  int spins_on_shared_core = 0;
+  int yields = 0;
+  std::int64_t first_sleep_ns = 0;
+  std::int64_t longest_sleep_ns = 0;
   std::int64_t slow_ns = 10'000'000'000;  ///< A wait this long is said in the log.
-  std::int64_t first_sleep_ns = 2'000'000;
-  std::int64_t longest_sleep_ns = 100'000'000;  ///< Also how often peers' health is looked at.
+  unsigned yields_until_move = 64;  ///< Each so many waits for the own core are slept through.
 
-  /// For `ranks` ranks on the cores that any of them may use.
-  static WaitPolicy for_ranks(int ranks, int cores);
+  /// As `policy` says, for one rank, or for `ranks` ranks on the cores that any of them may use.
+  explicit Waiting(const HostWaitPolicy& policy = {}, int ranks = 1, int cores = 1);
 };
 
 }  // namespace comm::detail::host

@@ -46,7 +46,7 @@ struct World {
   int rank = 0;
   int size = 1;
   std::uint64_t epoch = 0;
-  WaitPolicy waiting;
+  Waiting waiting;
   std::size_t slot_bytes = 0;
   std::int64_t timeout_ns = 0;
   bool wakes_are_exact = false;

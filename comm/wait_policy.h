@@ -31,7 +31,7 @@ struct WaitPolicy {
 };
 
 struct HostWaitPolicy {
-  int spins = 2000;               ///< Looks with a pause between them: some 50 to 150 us.
+  int spins = 2000;               ///< Looks with a pause between them: some 30 to 100 us.
   int spins_on_shared_core = 10;  ///< The same where whoever is waited for needs this core.
   int yields = 100;               ///< Looks after giving the core to others, once each.
 

@@ -72,20 +72,6 @@ struct Float : Single<T, T>, FloatArithmetic<T, T> {
   COMM_HOST_INLINE T factor(double f) { return static_cast<T>(f); }
 };
 
-template <class Format, class Bits>
-struct SmallFloatElement : Single<Bits, float>, FloatArithmetic<float, float> {
-  template <std::size_t>
-  COMM_HOST_INLINE float load(Bits s) {
-    return Format::decode(s);
-  }
-  COMM_HOST_INLINE Bits store(const float (&w)[1]) {
-    return static_cast<Bits>(Format::encode(w[0]));
-  }
-  COMM_HOST_INLINE float factor(double f) {
-    return Format::decode(Format::encode(static_cast<float>(f)));
-  }
-};
-
 /// Two in a word of 32 bits, where each is half of a float already: nothing has to be widened and
 /// packed again, which would be most of the work.
 struct BFloat16Pair : FloatArithmetic<float, float> {

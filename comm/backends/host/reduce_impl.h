@@ -16,8 +16,6 @@
 #error "define COMM_HOST_TARGET before including this file"
 #endif
 
-#include "comm/backends/host/reduce_elements.h"
-
 #if defined(__clang__)
 // It warns where it cannot make vectors, which loops that take eight halves at a time have already.
 #pragma clang diagnostic ignored "-Wpass-failed"
@@ -25,6 +23,9 @@
 #else
 #define COMM_HOST_INDEPENDENT _Pragma("GCC ivdep")
 #endif
+
+#include "comm/backends/host/reduce_elements.h"
+#include "comm/backends/host/reduce_through_floats.h"
 
 namespace comm::detail::host {
 namespace {
@@ -167,13 +168,15 @@ struct Table {
 #if defined(COMM_HOST_HAS_F16C)
     fill<Float16Eight>(rows[static_cast<int>(DataType::f16)]);
 #else
-    fill<SmallFloatElement<Float16, std::uint16_t>>(rows[static_cast<int>(DataType::f16)]);
+    fill_through_floats<Conversion<Float16, std::uint16_t>>(rows[static_cast<int>(DataType::f16)]);
 #endif
     fill<BFloat16Pair>(rows[static_cast<int>(DataType::bf16)]);
     fill<Float<float>>(rows[static_cast<int>(DataType::f32)]);
     fill<Float<double>>(rows[static_cast<int>(DataType::f64)]);
-    fill<SmallFloatElement<Float8E4M3, std::uint8_t>>(rows[static_cast<int>(DataType::f8e4m3)]);
-    fill<SmallFloatElement<Float8E5M2, std::uint8_t>>(rows[static_cast<int>(DataType::f8e5m2)]);
+    fill_through_floats<Conversion<Float8E4M3, std::uint8_t>>(
+        rows[static_cast<int>(DataType::f8e4m3)]);
+    fill_through_floats<Conversion<Float8E5M2, std::uint8_t>>(
+        rows[static_cast<int>(DataType::f8e5m2)]);
   }
 };
 

@@ -23,15 +23,16 @@ struct Outcome {
   std::int32_t native_code;
 };
 
-Result<std::uint64_t> reserve_team(Team& team, std::size_t ranks) {
-  const Layout layout = Layout::of(static_cast<int>(ranks), team.world().slot_bytes);
-  return team.world().file.reserve(layout.total(), "a smaller communicator");
-}
-
 std::vector<int> in_world(const Team& team, const std::vector<int>& ranks) {
   std::vector<int> members;
   for (int r : ranks) members.push_back(team.members()[static_cast<std::size_t>(r)]);
   return members;
+}
+
+Result<std::uint64_t> reserve_team(Team& team, const std::vector<int>& ranks) {
+  const Layout layout = Layout::of(static_cast<int>(ranks.size()), team.world().slot_bytes);
+  return team.world().file.reserve(layout.total(), "a smaller communicator",
+                                   pieces_of(layout, team.world().nodes_of(in_world(team, ranks))));
 }
 
 Status failed_elsewhere(Team& team, Operation operation, int rank, std::uint32_t code,
@@ -63,7 +64,7 @@ Result<std::unique_ptr<Team>> split(Team& team, int color, int key, std::int64_t
   // go through the same ticks.
   const bool leads = !ranks.empty() && ranks.front() == team.rank();
   Result<std::uint64_t> place = std::uint64_t{0};
-  if (leads) place = reserve_team(team, ranks.size());
+  if (leads) place = reserve_team(team, ranks);
   Outcome outcome{place.ok() ? *place : 0, static_cast<std::uint32_t>(place.code()),
                   place.status().native_code()};
   met = call.meet(&outcome, sizeof outcome);
@@ -138,7 +139,7 @@ Result<std::unique_ptr<Team>> shrink(Team& team, const int* excluded, std::size_
   const int leader = ranks.front();
   Status failed;
   if (leader == team.rank()) {
-    Result<std::uint64_t> place = reserve_team(team, ranks.size());
+    Result<std::uint64_t> place = reserve_team(team, ranks);
     own.shrink_offset.store(place.ok() ? *place : 0);
     failed = std::move(place).status();
   }

@@ -87,7 +87,8 @@ Result<SharedFile> SharedFile::adopt(UniqueFd fd) {
   return file;
 }
 
-Result<std::uint64_t> SharedFile::reserve(std::size_t bytes, const char* purpose) {
+Result<std::uint64_t> SharedFile::reserve(std::size_t bytes, const char* purpose,
+                                          std::span<const Piece> pieces) {
   if (bytes > kLargestFile) return no_memory(bytes, purpose, "more than a file can hold", EFBIG);
   bytes = round_up(bytes, kPage);
   if (const std::uint64_t available = available_memory(); bytes > available) {
@@ -107,6 +108,11 @@ Result<std::uint64_t> SharedFile::reserve(std::size_t bytes, const char* purpose
   // cannot fault in on demand (before 5.14), fallocate it is.
   Result<Mapping> mapping = map(offset, bytes);
   if (!mapping.ok()) return std::move(mapping).status();
+  for (const Piece& piece : pieces) {
+    prefer_node(mapping->base() + piece.offset, piece.bytes, piece.node);
+    // One huge page would have to hold pieces of several nodes.
+    if (piece.bytes < kUnit) madvise(mapping->base() + piece.offset, piece.bytes, MADV_NOHUGEPAGE);
+  }
   int error = EINVAL;
 #if defined(MADV_POPULATE_WRITE)
   error = madvise(mapping->base(), bytes, MADV_POPULATE_WRITE) == 0 ? 0 : errno;
@@ -129,13 +135,14 @@ void SharedFile::discard(std::uint64_t offset, std::size_t bytes) noexcept {
   static_cast<void>(done);  // The memory then stays until the last user is gone.
 }
 
-Result<Mapping> SharedFile::map(std::uint64_t offset, std::size_t bytes) const {
+Result<Mapping> SharedFile::map(std::uint64_t offset, std::size_t bytes, bool may_be_huge) const {
   void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(),
                     static_cast<off_t>(offset));
   if (base == MAP_FAILED)
     return make_error(StatusCode::internal, errno, "Host cannot map %zu bytes of shared memory: %s",
                       bytes, std::strerror(errno));
-  madvise(base, bytes, MADV_HUGEPAGE);  // As advice: nothing is lost where it is not taken.
+  if (may_be_huge)
+    madvise(base, bytes, MADV_HUGEPAGE);  // As advice: nothing is lost where it is not taken.
   return Mapping(static_cast<std::byte*>(base), bytes);
 }
 

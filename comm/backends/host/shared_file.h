@@ -9,9 +9,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 
 #include "comm/backends/host/layout.h"
+#include "comm/backends/host/numa.h"
 #include "comm/rendezvous/unique_fd.h"
 #include "comm/result.h"
 
@@ -57,13 +59,16 @@ class SharedFile {
 
   int fd() const noexcept { return fd_.get(); }
 
-  /// Claims `bytes` of zeroed memory for what `purpose` says; returns where they lie.
-  Result<std::uint64_t> reserve(std::size_t bytes, const char* purpose);
+  /// Claims `bytes` of zeroed memory for what `purpose` says, each of `pieces` on its node; returns
+  /// where they lie.
+  Result<std::uint64_t> reserve(std::size_t bytes, const char* purpose,
+                                std::span<const Piece> pieces = {});
 
   /// Gives the memory back to the system; the place is not used again.
   void discard(std::uint64_t offset, std::size_t bytes) noexcept;
 
-  Result<Mapping> map(std::uint64_t offset, std::size_t bytes) const;
+  /// `may_be_huge`: the kernel is advised to make it of huge pages.
+  Result<Mapping> map(std::uint64_t offset, std::size_t bytes, bool may_be_huge = true) const;
 
  private:
   FileHead& head() const noexcept { return *reinterpret_cast<FileHead*>(head_.base()); }

@@ -27,7 +27,7 @@ struct Introduction {
   char machine[40];               ///< The kernel's boot id: different on every machine and boot.
   std::uint64_t process_numbers;  ///< The PID namespace; a PID means nothing outside of it.
   std::int32_t pid;
-  std::int32_t reserved;
+  std::int32_t node;  ///< Of NUMA, where it runs.
   PeerMemory::Sample sample;
   cpu_set_t cores;  ///< That it may run on: launchers often give each rank one of its own.
 };
@@ -43,6 +43,7 @@ Introduction introduction(const PeerMemory& memory) {
   self.sample = memory.own_sample();
   if (sched_getaffinity(0, sizeof self.cores, &self.cores) != 0) CPU_SET(0, &self.cores);
   self.pid = getpid();
+  self.node = current_node();
   struct stat space {};
   if (stat("/proc/self/ns/pid", &space) == 0) self.process_numbers = space.st_ino;
   if (std::FILE* file = std::fopen("/proc/sys/kernel/random/boot_id", "re"); file != nullptr) {
@@ -120,8 +121,9 @@ class Start {
     Result<SharedFile> file = SharedFile::create();
     if (!file.ok()) return std::move(file).status();
     world_->file = std::move(*file);
-    const std::size_t bytes = Layout::of(world_->size, world_->slot_bytes).total();
-    Result<std::uint64_t> place = world_->file.reserve(bytes, "its slots and rings");
+    const Layout layout = Layout::of(world_->size, world_->slot_bytes);
+    Result<std::uint64_t> place = world_->file.reserve(
+        layout.total(), "its slots and rings", pieces_of(layout, world_->nodes_of(members_)));
     if (!place.ok()) return std::move(place).status();
     offset_ = *place;
     return {};
@@ -144,6 +146,7 @@ class Start {
                           "rank %d of %d and rank %d are on different machines: Host is for ranks "
                           "that share one; use Nccl between machines",
                           world_->rank, world_->size, r);
+      world_->nodes.push_back(other.node);
       CPU_OR(&cores, &cores, &other.cores);
     }
     world_->waiting = Waiting(waiting_, world_->size, CPU_COUNT(&cores));

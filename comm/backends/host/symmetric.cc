@@ -52,13 +52,14 @@ Result<void*> SymmetricMemory::allocate(Team& team, std::size_t bytes, std::int6
   std::size_t total = 0;
   const bool overflows = stride < bytes || __builtin_mul_overflow(stride, n, &total) ||
                          __builtin_add_overflow(total, kPage, &total);
+  const std::vector<Piece> pieces = pieces_of(stride, team.world().nodes_of(team.members()));
   Result<std::uint64_t> reserved = std::uint64_t{0};
   if (overflows)
     reserved = make_error(StatusCode::invalid_argument, EFBIG,
                           "symmetric_alloc on %s: %zu bytes on every rank overflow",
                           team.where().text, bytes);
   else if (team.rank() == 0)
-    reserved = team.world().file.reserve(total, "symmetric_alloc");
+    reserved = team.world().file.reserve(total, "symmetric_alloc", pieces);
   const Outcome first = outcome_of(reserved.status(), reserved.ok() ? *reserved : 0);
   met = call.meet(&first, sizeof first);
   if (!met.ok()) return met;
@@ -68,7 +69,8 @@ Result<void*> SymmetricMemory::allocate(Team& team, std::size_t bytes, std::int6
   std::memcpy(&leader, call.payload(0), sizeof leader);
 
   // The blocks first and the head behind them: blocks then start at a huge page.
-  Result<Mapping> mapping = team.world().file.map(leader.offset, total);
+  Result<Mapping> mapping =
+      team.world().file.map(leader.offset, total, pieces.empty() || stride >= kHuge);
   const Outcome second = outcome_of(mapping.status());
   met = call.meet(&second, sizeof second);
   if (!met.ok()) return met;

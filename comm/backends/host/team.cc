@@ -52,7 +52,8 @@ Result<std::unique_ptr<Team>> Team::attach(std::shared_ptr<World> world, std::ve
   team->rank_ = rank;
   team->size_ = static_cast<int>(members.size());
   team->layout_ = Layout::of(team->size_, world->slot_bytes);
-  Result<Mapping> mapping = world->file.map(offset, team->layout_.total());
+  const bool is_one_node = pieces_of(team->layout_, world->nodes_of(members)).empty();
+  Result<Mapping> mapping = world->file.map(offset, team->layout_.total(), is_one_node);
   if (!mapping.ok()) return std::move(mapping).status();
   std::byte* base = mapping->base();
   team->mapping_ = std::move(*mapping);

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "comm/backends/host/peer_memory.h"
 #include "comm/backends/host/peers.h"
@@ -49,8 +50,16 @@ struct World {
   Waiting waiting;
   std::size_t slot_bytes = 0;
   std::int64_t timeout_ns = 0;
+  std::vector<int> nodes;  ///< NUMA nodes of all ranks, where they were when they met.
   bool wakes_are_exact = false;
   bool reads_peers = false;  ///< Every rank may read every other's memory. The same on all ranks.
+
+  /// Those of the ranks `members`.
+  std::vector<int> nodes_of(const std::vector<int>& members) const {
+    std::vector<int> of;
+    for (int r : members) of.push_back(nodes.empty() ? 0 : nodes[static_cast<std::size_t>(r)]);
+    return of;
+  }
 
   /// Set when a reconnect has made another world: the rendezvous now speaks of that one.
   std::atomic<bool> is_superseded{false};

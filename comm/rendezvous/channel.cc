@@ -51,6 +51,7 @@ void Channel::on_frame(const Frame& frame) {
   Outcome outcome;
   Failed failed;
   Departed departed;
+  Call call;
   if (frame.type == FrameType::outcome && outcome.decode(frame.body)) {
     // What comes after its exchange was given up is of no use to anybody.
     if (const auto found = waiting_.find(outcome.sequence); found != waiting_.end()) {
@@ -63,9 +64,12 @@ void Channel::on_frame(const Frame& frame) {
     fail(to_status(failed), failed.kind == FailureKind::lost ? static_cast<int>(failed.rank) : -1);
   } else if (frame.type == FrameType::departed && departed.decode(frame.body)) {
     root_left_ = root_left_ || departed.rank == 0;
+    if (departed_rank() < 0 || departed.done < departure_.done) departure_ = departed;
     if (departed_rank() < 0) {
       departed_.store(static_cast<int>(departed.rank), std::memory_order_relaxed);
     }
+  } else if (frame.type == FrameType::call && call.decode(frame.body)) {
+    called_.store(call.number, std::memory_order_relaxed);
   } else {
     connection_ended("it broke the protocol");
   }
@@ -244,11 +248,22 @@ void Channel::notify(std::string_view text) {
   send(Notify{std::string(text)}.encode(), Deadline::in(Milliseconds(1000)));
 }
 
-void Channel::leave() {
+Departed Channel::departure() const {
+  const std::lock_guard lock(mutex_);
+  return departure_;
+}
+
+void Channel::call(std::uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  if (ended_ || number <= called()) return;
+  send(Call{number}.encode(), Deadline::in(Milliseconds(100)));
+}
+
+void Channel::leave(std::uint64_t done) {
   std::unique_lock lock(mutex_);
   if (!fd_) return;
   const Deadline deadline = Deadline::in(Milliseconds(250));
-  if (!ended_) send(encode_frame(FrameType::leave, {}), deadline);
+  if (!ended_) send(Leave{done}.encode(), deadline);
   ended_ = true;
   if (!waiting_.empty()) {
     // Wakes the threads that wait for an answer; one of them holds the descriptor until then.

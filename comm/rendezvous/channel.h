@@ -34,11 +34,14 @@ class Channel {
   Status check();
   int lost_rank() const { return lost_.load(std::memory_order_relaxed); }
   int departed_rank() const { return departed_.load(std::memory_order_relaxed); }
+  Departed departure() const;
+  std::uint64_t called() const { return called_.load(std::memory_order_relaxed); }
 
   void notify(std::string_view text);
+  void call(std::uint64_t number);
 
   /// Says goodbye and waits, but not long, until that has arrived. Nothing works after it.
-  void leave();
+  void leave(std::uint64_t done);
 
   /// Ends without goodbye and hands out the connection. For rank 0, which keeps it to rejoin.
   Joined release();
@@ -91,6 +94,8 @@ class Channel {
   std::uint64_t next_among_ = Among::kSequenceBit;
   std::atomic<int> lost_{-1};
   std::atomic<int> departed_{-1};
+  std::atomic<std::uint64_t> called_{0};
+  Departed departure_;  ///< Of those told of, the one with the least done.
 };
 
 }  // namespace comm::detail

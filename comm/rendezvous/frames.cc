@@ -14,12 +14,13 @@ bool body_limit(Side sender, FrameType type, std::size_t& limit) {
     // Every contribution has a length of four bytes in front.
     case FrameType::outcome: limit = kMaxExchange + 4 * kMaxWorldSize + 64; return from_root;
     case FrameType::failed: limit = 2048; return from_root;
-    case FrameType::departed: limit = 4; return from_root;
+    case FrameType::departed: limit = 12; return from_root;
     case FrameType::hello: limit = 2048; return !from_root;
     case FrameType::contribution: limit = kMaxContribution + 32; return !from_root;
     case FrameType::notify: limit = 1024; return !from_root;
-    case FrameType::leave: limit = 0; return !from_root;
+    case FrameType::leave: limit = 8; return !from_root;
     case FrameType::rejoin: limit = 16; return !from_root;
+    case FrameType::call: limit = 8; return true;
   }
   return false;
 }

@@ -43,6 +43,7 @@ enum class FrameType : std::uint8_t {
   notify = 10,
   leave = 11,
   rejoin = 12,  ///< From rank 0 to the service in its own process only.
+  call = 13,    ///< From a rank to the service, and from there to all ranks.
 };
 
 /// Which side sends the frames that a reader reads.

@@ -103,7 +103,8 @@ class Hub {
   // What ranks say and how they go: hub_members.cc.
   void on_member_frame(Connection& c, const Frame& frame);
   void on_rejoin(const Rejoin& rejoin);
-  void on_leave(Connection& c);
+  void on_leave(Connection& c, const Leave& leave);
+  void on_call(const Call& call);
   void lose(Connection& c, const std::string& how);
   void fail(FailureKind kind, std::uint32_t rank, const std::string& text);
   void broadcast(const SharedFrame& frame);
@@ -140,6 +141,9 @@ class Hub {
   Exchanges exchanges_;
   bool failed_ = false;  ///< The first failure of this epoch was told.
   bool departure_told_ = false;
+  std::uint64_t least_done_ = kNotCounted;  ///< By those of whom all were told.
+  std::uint64_t called_ = 0;
+  std::uint64_t root_done_ = kNotCounted;
   bool stopping_ = false;
   bool left_in_order_ = false;
 

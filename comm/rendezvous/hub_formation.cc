@@ -198,6 +198,8 @@ void Hub::begin_forming(std::uint64_t epoch, Deadline deadline) {
   phase_ = Phase::forming;
   epoch_next_ = epoch;
   failed_ = departure_told_ = false;
+  least_done_ = kNotCounted;
+  called_ = 0;
   joined_ = 0;
   slots_.assign(slots_.size(), Slot{});
   exchanges_.reset();

@@ -1,6 +1,8 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+
 #include "comm/rendezvous/hub.h"
 #include "comm/rendezvous/sockets.h"
 
@@ -24,7 +26,16 @@ void Hub::on_member_frame(Connection& c, const Frame& frame) {
       if (running) fail(FailureKind::reported, c.hello.rank, printable(notify.text));
       return;
     }
-    case FrameType::leave: return on_leave(c);
+    case FrameType::leave: {
+      Leave leave;
+      if (!leave.decode(frame.body)) break;
+      return on_leave(c, leave);
+    }
+    case FrameType::call: {
+      Call call;
+      if (!running || !call.decode(frame.body)) break;
+      return on_call(call);
+    }
     case FrameType::rejoin: {
       Rejoin rejoin;
       if (!c.is_local() || !rejoin.decode(frame.body)) break;
@@ -47,8 +58,9 @@ void Hub::on_rejoin(const Rejoin& rejoin) {
   begin_forming(rejoin.epoch, Deadline::in(Milliseconds(rejoin.timeout_ms)));
 }
 
-void Hub::on_leave(Connection& c) {
+void Hub::on_leave(Connection& c, const Leave& leave) {
   if (c.is_local()) {
+    root_done_ = leave.done;
     stopping_ = left_in_order_ = true;
     return;
   }
@@ -57,10 +69,19 @@ void Hub::on_leave(Connection& c) {
   slots_[rank] = {Slot::departed, nullptr};
   --joined_;
   close_gracefully(c);
-  // The first is news; to tell everybody of everybody would cost the square of the ranks.
-  if (!departure_told_) broadcast(std::make_shared<const ByteVector>(Departed{rank}.encode()));
+  // The first is news, and so is one that has done less; to tell everybody of everybody would cost
+  // the square of the ranks.
+  if (!departure_told_ || leave.done < least_done_)
+    broadcast(std::make_shared<const ByteVector>(Departed{rank, leave.done}.encode()));
   departure_told_ = true;
+  least_done_ = std::min(least_done_, leave.done);
   exchanges_.rank_gone(format("rank %u has left", rank));
+}
+
+void Hub::on_call(const Call& call) {
+  if (call.number <= called_) return;
+  called_ = call.number;
+  broadcast(std::make_shared<const ByteVector>(call.encode()));
 }
 
 void Hub::lose(Connection& c, const std::string& how) {
@@ -132,7 +153,7 @@ void Hub::close_all() {
   if (phase_ == Phase::forming) {
     fail_formation(FailureKind::not_formed, "rank 0 gave up; " + roll_call());
   } else if (phase_ == Phase::running && left_in_order_) {
-    broadcast(std::make_shared<const ByteVector>(Departed{0}.encode()));
+    broadcast(std::make_shared<const ByteVector>(Departed{0, root_done_}.encode()));
   }
   // Those that wait for the next epoch are told nothing: rank 0 may be about to be started again, and
   // they come back until their deadline.

@@ -215,6 +215,21 @@ int Member::departed_rank() const {
   return channel == nullptr ? -1 : channel->departed_rank();
 }
 
+Departed Member::departure() const {
+  const std::shared_ptr<Channel> channel = this->channel();
+  return channel == nullptr ? Departed() : channel->departure();
+}
+
+void Member::call(std::uint64_t number) {
+  if (const std::shared_ptr<Channel> channel = this->channel(); channel != nullptr)
+    channel->call(number);
+}
+
+std::uint64_t Member::called() const {
+  const std::shared_ptr<Channel> channel = this->channel();
+  return channel == nullptr ? 0 : channel->called();
+}
+
 void Member::notify(std::string_view text) {
   const std::shared_ptr<Channel> channel = this->channel();
   if (channel != nullptr) return channel->notify(text);
@@ -262,9 +277,10 @@ void Member::leave() {
     return channel_;
   }();
   // The channel stays, as one that has left, so that `check` goes on to say what it said.
-  if (old != nullptr) old->leave();
+  const std::uint64_t done = done_.load(std::memory_order_relaxed);
+  if (old != nullptr) old->leave(done);
   if (local_.fd) {
-    send_all(local_.fd.get(), encode_frame(FrameType::leave, {}), Deadline::in(Milliseconds(100)));
+    send_all(local_.fd.get(), Leave{done}.encode(), Deadline::in(Milliseconds(100)));
     local_.fd.reset();
   }
   hub_.reset();

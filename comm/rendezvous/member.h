@@ -35,6 +35,10 @@ class Member {
   Status check();
   int lost_rank() const;
   int departed_rank() const;
+  Departed departure() const;
+  void conclude(std::uint64_t done) { done_.store(done, std::memory_order_relaxed); }
+  void call(std::uint64_t number);
+  std::uint64_t called() const;
   void notify(std::string_view text);
   Status rejoin(Milliseconds timeout);
   void leave();
@@ -62,6 +66,7 @@ class Member {
   Status down_;  ///< Why there is no channel.
   SessionId session_{};
   std::atomic<std::uint64_t> epoch_{0};
+  std::atomic<std::uint64_t> done_{kNotCounted};
 };
 
 }  // namespace comm::detail

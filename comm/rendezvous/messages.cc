@@ -221,12 +221,35 @@ bool Failed::decode(ByteSpan body) {
 ByteVector Departed::encode() const {
   ByteWriter w;
   w.number<std::uint32_t>(rank);
+  w.number<std::uint64_t>(done);
   return frame(FrameType::departed, w);
 }
 
 bool Departed::decode(ByteSpan body) {
   ByteReader r(body);
-  return r.number(rank) && r.at_end();
+  return r.number(rank) && r.number(done) && r.at_end();
+}
+
+ByteVector Leave::encode() const {
+  ByteWriter w;
+  w.number<std::uint64_t>(done);
+  return frame(FrameType::leave, w);
+}
+
+bool Leave::decode(ByteSpan body) {
+  ByteReader r(body);
+  return r.number(done) && r.at_end();
+}
+
+ByteVector Call::encode() const {
+  ByteWriter w;
+  w.number<std::uint64_t>(number);
+  return frame(FrameType::call, w);
+}
+
+bool Call::decode(ByteSpan body) {
+  ByteReader r(body);
+  return r.number(number) && r.at_end();
 }
 
 ByteVector Notify::encode() const {

@@ -160,8 +160,27 @@ struct Failed {
   bool decode(ByteSpan body);
 };
 
+/// How much a rank that leaves has taken part in, where that was counted.
+inline constexpr std::uint64_t kNotCounted = ~std::uint64_t{0};
+
 struct Departed {
   std::uint32_t rank = 0;
+  std::uint64_t done = kNotCounted;
+
+  ByteVector encode() const;
+  bool decode(ByteSpan body);
+};
+
+struct Leave {
+  std::uint64_t done = kNotCounted;
+
+  ByteVector encode() const;
+  bool decode(ByteSpan body);
+};
+
+/// "Look up": the numbers only grow.
+struct Call {
+  std::uint64_t number = 0;
 
   ByteVector encode() const;
   bool decode(ByteSpan body);

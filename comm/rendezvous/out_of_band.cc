@@ -131,6 +131,22 @@ int OutOfBand::departed_rank() const noexcept {
   return impl_->member_->departed_rank();
 }
 
+void OutOfBand::conclude(std::uint64_t done) noexcept {
+  impl_->member_->conclude(done);
+}
+OutOfBand::Departure OutOfBand::departure() const noexcept {
+  if (departed_rank() < 0) return {};
+  const detail::Departed departed = impl_->member_->departure();
+  return {static_cast<int>(departed.rank), departed.done};
+}
+
+void OutOfBand::call(std::uint64_t number) noexcept {
+  if (!impl_->forked()) impl_->member_->call(number);
+}
+std::uint64_t OutOfBand::called() const noexcept {
+  return impl_->member_->called();
+}
+
 void OutOfBand::notify(std::string_view failure) noexcept {
   if (!impl_->forked()) impl_->member_->notify(failure);
 }

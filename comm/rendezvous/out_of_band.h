@@ -111,8 +111,24 @@ class OutOfBand {
   int lost_rank() const noexcept;      ///< The first rank that was lost; -1: none.
   int departed_rank() const noexcept;  ///< The first rank that left in good order; -1: none.
 
+  /// A count of what this rank has taken part in, told to the others when it leaves in good order: by
+  /// it those that go on know what such a rank never came to.
+  void conclude(std::uint64_t done) noexcept;
+
+  struct Departure {
+    int rank = -1;
+    std::uint64_t done = ~std::uint64_t{0};  ///< As concluded; the greatest number: nothing was.
+  };
+  /// Of the ranks that left in good order one that had done the least; -1: none has left.
+  Departure departure() const noexcept;
+
   /// Tells all ranks that this one has failed and why. The first cause wins everywhere.
   void notify(std::string_view failure) noexcept;
+
+  /// Asks all ranks to look up, for whatever they have agreed that means: `called()` of each becomes
+  /// `number` when it next looks (`check`). What is not more than it was called before calls nobody.
+  void call(std::uint64_t number) noexcept;
+  std::uint64_t called() const noexcept;  ///< In this epoch; 0: not yet.
 
   /// Gives up this epoch and joins the next one, at the same address. Every rank calls it; a
   /// process that was restarted calls `join` instead. If a rank is missing when the time is up,

@@ -52,12 +52,15 @@ void short_waits(NcclConfig& config) {
 
 TEST_CASE("attempt_reconnect: a rank that knows of no failure takes part") {
   const NoReports none;
-  run_nccl(3, [](Communicator<Nccl>& c) {
+  std::barrier all(3);
+  run_nccl(3, [&](Communicator<Nccl>& c) {
     CHECK(sums(c) == "ok");
+    all.arrive_and_wait();
     if (c.rank() == 0) CHECK(said(c.abort()) == "ok");
     CHECK(said(c.attempt_reconnect()) == "ok");
     CHECK(c.epoch() == 1);
     CHECK(sums(c) == "ok");
+    all.arrive_and_wait();
     // And while all is well: every rank asks for it.
     CHECK(said(c.attempt_reconnect()) == "ok");
     CHECK(c.epoch() == 2);
@@ -90,12 +93,14 @@ TEST_CASE(
     "attempt_reconnect: if a rank does not come nobody starts, it is named, and all try again") {
   const NoReports none;
   std::atomic<int> failed{0};
+  std::barrier all(3);
   run_nccl(
       // Long enough for a busy machine to come back in, at the first try: one that gives up at the
       // last step takes the others, which are back, along.
       3, [](NcclConfig& config) { config.reconnect_timeout = milliseconds(4000); },
       [&](Communicator<Nccl>& c) {
         CHECK(sums(c) == "ok");
+        all.arrive_and_wait();
         if (c.rank() != 1) {
           const std::string alone = said(c.attempt_reconnect());
           CHECK_MESSAGE(has(alone, "missing rank 1"), alone);

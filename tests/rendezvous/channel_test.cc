@@ -176,6 +176,47 @@ TEST_CASE("leave: is no failure to those who look, and one to those who need the
   }
 }
 
+TEST_CASE("leave: those that go on hear of the one that did the least, rank 0 too") {
+  const Watchdog watchdog("did the least");
+  for (const int last : {0, 3}) {
+    const int leavers[] = {1, 2, last};
+    const std::uint64_t done[] = {5, 3, 2};
+    std::atomic<int> turn{-1};
+    on_all(4, [&](int rank, Channel& channel) {
+      CHECK(channel->barrier(seconds(20)).ok());
+      CHECK(channel->departure().rank == -1);
+      CHECK(channel->barrier(seconds(20)).ok());
+      for (int k = 0; k < 3; ++k) {
+        if (rank == leavers[k]) {
+          while (turn < k) std::this_thread::yield();
+          channel->conclude(done[k]);
+          return channel->leave();
+        }
+        if (rank != 3 - last) continue;
+        turn = k;
+        while (channel->departure().rank != leavers[k]) CHECK(channel->check().ok());
+        CHECK(channel->departure().done == done[k]);
+      }
+      CHECK(channel->departed_rank() == 1);
+    });
+  }
+}
+
+TEST_CASE("call: each rank finds the greatest number that any called") {
+  const Watchdog watchdog("call");
+  on_all(3, [&](int rank, Channel& channel) {
+    CHECK(channel->called() == 0);
+    CHECK(channel->barrier(seconds(20)).ok());
+    for (std::uint64_t number = 1; number <= 20; ++number) {
+      if (static_cast<int>(number) % 3 == rank) channel->call(number);
+      if (static_cast<int>(number) % 2 == rank) channel->call(number - 1);
+      while (channel->called() < number) CHECK(channel->check().ok());
+      CHECK(channel->called() == number);
+      CHECK(channel->barrier(seconds(20)).ok());
+    }
+  });
+}
+
 TEST_CASE("leave: rank 0 first, all at once, or last: nobody reads it as a loss") {
   const Watchdog watchdog("ends");
   for (int round = 0; round < 30; ++round) {

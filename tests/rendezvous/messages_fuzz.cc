@@ -36,7 +36,8 @@ void try_frame(const Frame& frame, Exchanges& exchanges) {
     case FrameType::departed: return try_message<Departed>(frame);
     case FrameType::notify: return try_message<Notify>(frame);
     case FrameType::rejoin: return try_message<Rejoin>(frame);
-    case FrameType::leave: return;
+    case FrameType::leave: return try_message<Leave>(frame);
+    case FrameType::call: return try_message<Call>(frame);
     case FrameType::contribution: break;
   }
   try_message<Contribution>(frame);

@@ -65,7 +65,10 @@ TEST_CASE("messages: what is encoded is decoded, whole or not at all") {
   check_only_whole(Progress{"2 of 3 joined"}, Side::root);
   check_only_whole(Start{9, {}}, Side::root);
   check_only_whole(Failed{FailureKind::lost, 2, "gone"}, Side::root);
-  check_only_whole(Departed{4}, Side::root);
+  check_only_whole(Departed{4, 17}, Side::root);
+  check_only_whole(Leave{17}, Side::worker);
+  check_only_whole(Call{3}, Side::worker);
+  check_only_whole(Call{3}, Side::root);
   check_only_whole(Notify{"broken"}, Side::worker);
   check_only_whole(Rejoin{5, 1000}, Side::worker);
   const std::string payload = "payload";

@@ -39,9 +39,15 @@ void Entry::enter(bool even_unhealthy) {
     return;
   }
   is_inside_ = true;
-  // Registration is each rank's own affair.
-  if (operation_ != Operation::register_buffer && operation_ != Operation::deregister_buffer)
-    state_.count();
+  switch (operation_) {
+    case Operation::register_buffer:
+    case Operation::deregister_buffer:
+    case Operation::symmetric_free: break;  // Each rank's own affair.
+    case Operation::send_to:
+    case Operation::recv_from:
+    case Operation::send_recv: state_.messages.fetch_add(1, std::memory_order_relaxed); break;
+    default: state_.count();
+  }
   status_ = state_.settle(comm_, operation_, deadline);
   if (!status_.ok()) leave();
 }

@@ -10,13 +10,16 @@ namespace comm::detail::nccl {
 
 Status State::error(StatusCode code, int native, Operation operation, const char* format,
                     ...) const {
-  char text[1024];
+  char text[2048];
   va_list arguments;
   va_start(arguments, format);
   std::vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  return make_error(code, native, "%s on rank %d of %d (GPU %d): %s", to_string(operation), rank,
-                    world_size, device, text);
+  const std::uint64_t sequence = collectives() + messages.load(std::memory_order_relaxed);
+  return make_error(code, native, "%s on rank %d of %d (GPU %d, epoch %llu, seq %llu): %s",
+                    to_string(operation), rank, world_size, device,
+                    static_cast<unsigned long long>(epoch.load()),
+                    static_cast<unsigned long long>(sequence), text);
 }
 
 Status State::cuda_error(cudaError_t error_code, Operation operation, const char* call) const {
@@ -53,8 +56,7 @@ Status State::refuse(Operation operation) const {
                       to_string(operation));
   const Status first = first_cause(true);
   return error(StatusCode::unhealthy, first.native_code(), operation,
-               "refused, the communicator is unhealthy (epoch %llu). First cause: %s. %s",
-               static_cast<unsigned long long>(epoch.load()), first.message(),
+               "refused, the communicator is unhealthy. First cause: %s. %s", first.message(),
                is_derived ? "Reconnect the communicator it was made from, then make it again"
                           : "Call attempt_reconnect on every rank");
 }
@@ -82,7 +84,7 @@ Status State::poison_and_name(Status failure) {
 
 void State::say(LogLevel level, const char* format, ...) const {
   if (log == nullptr || !log->is_on(level)) return;
-  char text[1024];
+  char text[2048];
   va_list arguments;
   va_start(arguments, format);
   std::vsnprintf(text, sizeof text, format, arguments);
@@ -101,13 +103,35 @@ Status State::ask_nccl(Operation operation) {
   return poison(nccl_error(result, operation, "an operation under way"));
 }
 
+OutOfBand::Departure State::missed_departure() const {
+  // Of a part only its own ranks' counts would say anything, and those are not told.
+  if (channel == nullptr || is_derived || ignores_channel || channel->departed_rank() < 0)
+    return {};
+  const OutOfBand::Departure gone = channel->departure();
+  return collectives() > gone.done ? gone : OutOfBand::Departure();
+}
+
+Status State::look_for_the_departed() {
+  const OutOfBand::Departure gone = missed_departure();
+  if (gone.rank < 0) return {};
+  return poison(
+      error(StatusCode::peer_lost, 0, lock->operation(),
+            "rank %d has left after %llu operations of all ranks; this rank has submitted "
+            "%llu, so the last cannot complete",
+            gone.rank, static_cast<unsigned long long>(gone.done),
+            static_cast<unsigned long long>(collectives())));
+}
+
 Status State::look(Operation operation) {
-  if (!is_open()) return refuse(operation);
+  // No waiting for names here: others ask by this whether all is well.
+  if (!is_open()) return first_cause();
   if (channel != nullptr && !ignores_channel) {
     Status heard = channel->check();
     if (!heard.ok())
       return poison(error(heard.code(), heard.native_code(), operation, "%s", heard.message()));
   }
+  Status needed = look_for_the_departed();
+  if (!needed.ok()) return needed;
   // A thread inside NCCL asks by itself; here nobody may wait for it.
   if (!lock->try_lock(static_cast<const HotState*>(this))) return {};
   Status asked = ask_nccl(operation);

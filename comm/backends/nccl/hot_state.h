@@ -33,7 +33,8 @@ struct HotState {
   std::size_t detour_counts[kDataTypeCount] = {};
   int rank = -1;
   int world_size = 1;
-  /// Operations of this epoch, for messages. Changed under the device lock, read by any thread.
+  /// Operations of this epoch in which all ranks take part. Changed under the device lock, read by any
+  /// thread.
   std::uint64_t submitted = 0;
 
   [[gnu::always_inline]] void count() noexcept {

@@ -67,7 +67,9 @@ Status State::abort_native() {
 Status abort(State& state) {
   if ((state.gate.load() & kLeftOut) != 0 || state.comm.load() == nullptr) return {};
   if (state.is_open())
-    state.poison(state.error(StatusCode::unhealthy, 0, Operation::abort, "aborted by the caller"))
+    state
+        .poison(state.error(StatusCode::unhealthy, 0, Operation::abort, "rank %d called abort",
+                            state.rank))
         .ignore();
   // A group of this thread goes first: NCCL counts it by thread and would hold it open for ever.
   (void)close_own_group(state);
@@ -86,6 +88,8 @@ Status State::close() {
   }
 
   (void)close_own_group(*this);
+  // Those that go on learn what this rank never came to. An unhealthy one has told them already.
+  if (!is_derived && channel != nullptr) channel->conclude(collectives());
   const bool in_order =
       is_open() && (channel == nullptr || ignores_channel || channel->check().ok());
   {
@@ -101,8 +105,31 @@ Status State::close() {
   return outcome;
 }
 
+bool State::drain(const Deadline& deadline) {
+  const DeviceGuard current(device);
+  const RelaxedCapture undisturbed;
+  const auto is_idle = [&] {
+    Capture capture;
+    if (stream != nullptr && capture_of(stream, &capture) == cudaSuccess && !capture.is_active &&
+        cudaStreamQuery(stream) == cudaErrorNotReady) {
+      (void)cudaGetLastError();
+      return false;
+    }
+    return receive[0].is_idle() && word[0].is_idle();
+  };
+  Pause pause(config.waiting);
+  while (!is_idle()) {
+    if (deadline.passed()) return false;
+    if (!pause.once_more() || channel == nullptr || ignores_channel) continue;
+    if (!channel->check().ok() || missed_departure().rank >= 0) return false;
+  }
+  return true;
+}
+
 Status State::close_in_order() {
   const Deadline deadline(config.close_timeout);
+  // NCCL is not to be told that memory is free while kernels still use it.
+  const bool is_idle = drain(deadline);
   const bool locked = lock_until(Operation::abort, deadline);
   Parting parting{comm.exchange(nullptr), device, {}, {}};
   for (const RegistrationEntry& entry : registrations)
@@ -112,16 +139,18 @@ Status State::close_in_order() {
   ncclResult_t result = ncclSuccess;
   Parted parted = Parted::in_order;
   if (parting.comm != nullptr)
-    parted = part_in_order(parting, deadline, config.abort_timeout, &result, &stuck);
+    parted = is_idle ? part_in_order(parting, deadline, config.abort_timeout, &result, &stuck)
+                     : part_by_abort(parting.comm, device, config.abort_timeout, &stuck);
   if (locked) lock->unlock();
   if (parted == Parted::in_order) return {};
   if (parted == Parted::stuck)
     return error(StatusCode::timeout, 0, Operation::abort, kStuck, deadline.length_ms());
   if (result != ncclSuccess) return nccl_error(result, Operation::abort, "closing");
-  return error(StatusCode::timeout, 0, Operation::abort,
-               "what is queued was not done after %lld ms, so the communicator was aborted; a rank "
-               "may be missing",
-               deadline.length_ms());
+  return error(
+      StatusCode::timeout, 0, Operation::abort,
+      "what is queued was not done within %lld ms, or a rank that it needs is gone, so the "
+      "communicator was aborted",
+      deadline.length_ms());
 }
 
 void State::release_memory() noexcept {

@@ -14,12 +14,14 @@ namespace {
 /// How long a rank has to answer. A watchdog looks up ten times a second, or sooner.
 constexpr std::chrono::milliseconds kPatience{500};
 constexpr std::uint64_t kRollCallId = 0x726f6c6c'63616c6cU;
+constexpr std::uint64_t kSlowWaitId = 0x736c6f77'77616974U;
 
 std::string describe(int rank, const RollCall::Answer& answer) {
   std::string text = "rank " + std::to_string(rank) + " has submitted ";
   text += std::to_string(answer.submitted);
   if (answer.submitted != 0)
     text += std::string(" (last ") + to_string(static_cast<Operation>(answer.last)) + ")";
+  if (answer.messages != 0) text += " and " + std::to_string(answer.messages) + " messages";
   return text;
 }
 
@@ -40,32 +42,28 @@ Operation kind_of(std::uint32_t last) {
 }  // namespace
 
 std::string compare(const RollCall::Answer* answers, int count) {
-  const auto less = [](const auto& a, const auto& b) { return a.submitted < b.submitted; };
-  const auto* const least = std::min_element(answers, answers + count, less);
-  const auto* const most = std::max_element(answers, answers + count, less);
-  std::string text;
-  if (least->submitted != most->submitted) {
-    // Who is behind the most comes first; one of those that are not stands for them all.
-    for (const auto* a = answers; a != answers + count; ++a)
-      if (a->submitted != most->submitted)
-        text += describe(static_cast<int>(a - answers), *a) + ", ";
-    return text + describe(static_cast<int>(most - answers), *most);
-  }
+  using Answer = RollCall::Answer;
+  // Who is behind the most comes first; one of those that are not stands for them all.
+  const auto list = [&](auto is_other, const Answer& usual) {
+    std::string text;
+    for (const Answer* a = answers; a != answers + count; ++a)
+      if (is_other(*a)) text += describe(static_cast<int>(a - answers), *a) + ", ";
+    return text.empty() ? text : text + describe(static_cast<int>(&usual - answers), usual);
+  };
+  const auto less = [](const Answer& a, const Answer& b) { return a.submitted < b.submitted; };
+  const Answer& most = *std::max_element(answers, answers + count, less);
+  std::string text = list([&](const Answer& a) { return a.submitted != most.submitted; }, most);
+  if (!text.empty()) return text;
   // Whoever calls what most others do not.
-  const auto callers = [&](const RollCall::Answer& of) {
-    return std::count_if(answers, answers + count, [&](const auto& other) {
+  const auto callers = [&](const Answer& of) {
+    return std::count_if(answers, answers + count, [&](const Answer& other) {
       return kind_of(other.last) == kind_of(of.last);
     });
   };
-  const auto* const usual =
-      std::max_element(answers, answers + count,
-                       [&](const auto& a, const auto& b) { return callers(a) < callers(b); });
-  for (const auto* a = answers; a != answers + count; ++a)
-    if (kind_of(a->last) != kind_of(usual->last))
-      text += describe(static_cast<int>(a - answers), *a) + ", ";
-  if (!text.empty()) return text + describe(static_cast<int>(usual - answers), *usual);
-  return "all ranks answer and have submitted the same number of operations, so a GPU, or NCCL on "
-         "it, stands still";
+  const Answer& usual =
+      *std::max_element(answers, answers + count,
+                        [&](const Answer& a, const Answer& b) { return callers(a) < callers(b); });
+  return list([&](const Answer& a) { return kind_of(a.last) != kind_of(usual.last); }, usual);
 }
 
 void RollCall::begin_epoch() {
@@ -101,23 +99,59 @@ std::string RollCall::names(bool wait) {
   return names_;
 }
 
-void State::call_roll() {
-  if (channel == nullptr || is_derived || world_size == 1 || !roll.start()) return;
-  const RollCall::Answer mine{__atomic_load_n(&submitted, __ATOMIC_RELAXED),
-                              static_cast<std::uint32_t>(lock->operation()), 0};
-  const OutOfBand::Among all{kRollCallId, epoch.load(), rank, world_size, true};
-  Result<Bytes> told = channel->gather_among(all, std::as_bytes(std::span(&mine, 1)), kPatience);
+namespace {
+
+/// What the ranks' watchdogs say of themselves in exchange `number`, in words.
+std::string ask_all(State& state, std::uint64_t id, std::uint64_t number) {
+  const RollCall::Answer mine{state.collectives(),
+                              static_cast<std::uint32_t>(state.lock->operation()),
+                              state.messages.load(std::memory_order_relaxed)};
+  const OutOfBand::Among all{id, number, state.rank, state.world_size, true};
+  Result<Bytes> told =
+      state.channel->gather_among(all, std::as_bytes(std::span(&mine, 1)), kPatience);
   if (!told.ok()) {
     // A rank that was stopped may find the others gone on.
     const bool is_late = told.code() == StatusCode::peer_lost;
-    return roll.finish(
-        (is_late ? "rank " + std::to_string(rank) + " was too late to be asked; " : "") +
-        told.message());
+    return (is_late ? "rank " + std::to_string(state.rank) + " was too late to be asked; " : "") +
+           told.message();
   }
-  std::vector<RollCall::Answer> answers(static_cast<std::size_t>(world_size));
-  if (told->size() != answers.size() * sizeof(RollCall::Answer)) return roll.finish("");
+  std::vector<RollCall::Answer> answers(static_cast<std::size_t>(state.world_size));
+  if (told->size() != answers.size() * sizeof(RollCall::Answer)) return "";
   std::memcpy(answers.data(), told->data(), told->size());
-  roll.finish(compare(answers.data(), world_size));
+  std::string text = compare(answers.data(), state.world_size);
+  if (text.empty())
+    text =
+        "all ranks answer and have submitted the same number of operations, so a GPU, or NCCL on "
+        "it, stands still";
+  return text;
+}
+
+}  // namespace
+
+void State::call_roll() {
+  if (channel == nullptr || is_derived || world_size == 1 || !roll.start()) return;
+  roll.finish(ask_all(*this, kRollCallId, epoch.load()));
+}
+
+void State::answer_calls() {
+  const std::int64_t waited_ms = slow.waited_ms.load(std::memory_order_acquire);
+  const auto complain = [&](const std::string& names) {
+    slow.waited_ms.store(0);
+    say(LogLevel::warn,
+        "%s is not complete after %lld ms; the last operation submitted on this GPU was %s%s%s",
+        to_string(slow.operation.load()), static_cast<long long>(waited_ms),
+        to_string(lock->operation()), names.empty() ? "" : ". ", names.c_str());
+  };
+  // Ranks that do not know of each other's calls cannot answer them.
+  if (channel == nullptr || is_derived || ignores_channel || world_size == 1) {
+    if (waited_ms != 0) complain("");
+    return;
+  }
+  if (waited_ms != 0 && channel->called() <= slow.answered) channel->call(slow.answered + 1);
+  if (channel->called() <= slow.answered) return;
+  slow.answered = channel->called();
+  const std::string names = ask_all(*this, mix(kSlowWaitId, epoch.load()), slow.answered);
+  if (waited_ms != 0) complain(names);
 }
 
 }  // namespace comm::detail::nccl

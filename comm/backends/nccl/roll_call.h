@@ -5,6 +5,7 @@
 /// answer with what their rank has submitted: who does not answer is named, and so is who is behind
 /// or calls something else. Once an epoch, after its first failure.
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
@@ -18,9 +19,9 @@ class RollCall {
  public:
   /// What a rank says of itself.
   struct Answer {
-    std::uint64_t submitted;  ///< Operations of this communicator in this epoch.
-    std::uint32_t last;       ///< The last `Operation` of them.
-    std::uint32_t reserved;
+    std::uint64_t submitted;  ///< Operations of this epoch in which all ranks take part.
+    std::uint32_t last;       ///< The last `Operation` that was submitted.
+    std::uint32_t messages;   ///< Submitted besides: between two ranks.
   };
 
   /// For a new epoch, before its watchdog starts.
@@ -42,7 +43,15 @@ class RollCall {
   std::string names_;
 };
 
-/// In words: who is behind, or calls what another does not; by rank.
+/// A wait that goes on for long, from the thread that waits to the watchdog, which asks who is missing
+/// and says so.
+struct SlowWait {
+  std::atomic<std::int64_t> waited_ms{0};  ///< 0: nobody does.
+  std::atomic<Operation> operation{};
+  std::uint64_t answered = 0;  ///< The last call that the watchdog answered.
+};
+
+/// In words: who is behind, or calls what another does not; by rank. Empty where nobody is and does.
 std::string compare(const RollCall::Answer* answers, int count);
 
 }  // namespace comm::detail::nccl

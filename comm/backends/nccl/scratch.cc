@@ -56,4 +56,11 @@ cudaError_t Scratch::end(cudaStream_t stream, const Capture& capture) noexcept {
   return cudaEventRecord(last_use_, stream);
 }
 
+bool Scratch::is_idle() const noexcept {
+  if (!was_used_ || last_capture_ != 0) return true;
+  const cudaError_t found = cudaEventQuery(last_use_);
+  if (found != cudaSuccess) (void)cudaGetLastError();
+  return found != cudaErrorNotReady;
+}
+
 }  // namespace comm::detail::nccl

@@ -37,6 +37,8 @@ class Scratch {
   cudaError_t begin(cudaStream_t stream, const Capture& capture) noexcept;
   /// The use ends with what is now on `stream`.
   cudaError_t end(cudaStream_t stream, const Capture& capture) noexcept;
+  /// Whether the last use is over, as far as events can say: not inside a graph.
+  bool is_idle() const noexcept;
 
  private:
   std::byte* memory_ = nullptr;

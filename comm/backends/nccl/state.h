@@ -96,7 +96,11 @@ struct State : HotState, std::enable_shared_from_this<State> {
   std::vector<SymmetricEntry> symmetric;
   RegistrationHandle last_handle = 0;
 
+  /// Submitted in this epoch besides: between two ranks.
+  std::atomic<std::uint32_t> messages{0};
+
   mutable RollCall roll;
+  SlowWait slow;
   Told told;  ///< Which threads know of which epoch's failure.
   mutable std::mutex cause_mutex;
   Status cause;  ///< The first, while unhealthy.
@@ -118,10 +122,11 @@ struct State : HotState, std::enable_shared_from_this<State> {
   bool is_open() const {
     return (gate.load(std::memory_order_acquire) & (kUnhealthy | kLeftOut)) == 0;
   }
+  std::uint64_t collectives() const { return __atomic_load_n(&submitted, __ATOMIC_RELAXED); }
   Deadline collective_deadline() const { return Deadline(config.collective_timeout); }
 
   // health.cc
-  /// "all_reduce on rank 1 of 4 (GPU 1): " and the rest as by printf.
+  /// "all_reduce on rank 1 of 4 (GPU 1, epoch 0, seq 17): " and the rest as by printf.
   [[gnu::cold, gnu::format(printf, 5, 6)]] Status error(StatusCode code, int native,
                                                         Operation operation, const char* format,
                                                         ...) const;
@@ -137,6 +142,9 @@ struct State : HotState, std::enable_shared_from_this<State> {
   Status first_cause(bool wait = false) const;
   /// Asks the channel, and NCCL if no other thread is inside it.
   Status look(Operation operation);
+  /// The rank that has left in good order although this one has submitted what needs it; or -1.
+  OutOfBand::Departure missed_departure() const;
+  Status look_for_the_departed();
   /// Asks NCCL. Under the device lock.
   Status ask_nccl(Operation operation);
   [[gnu::cold, gnu::format(printf, 3, 4)]] void say(LogLevel level, const char* format, ...) const;
@@ -148,6 +156,8 @@ struct State : HotState, std::enable_shared_from_this<State> {
   // roll_call.cc
   /// Once an epoch, on each rank, after the first failure.
   void call_roll();
+  /// On each rank, where one waits for long; the watchdog's.
+  void answer_calls();
 
   // settle.cc
   /// Waits until `native` is no longer "in progress".
@@ -188,6 +198,8 @@ struct State : HotState, std::enable_shared_from_this<State> {
   Status abort_native();
   Status close();
   Status close_in_order();
+  /// Whether what this communicator has queued on its own is done, waiting for it.
+  bool drain(const Deadline& deadline);
   void release_memory() noexcept;
 };
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "comm/backends/nccl/state.h"
 
 namespace comm::detail::nccl {
@@ -56,10 +58,8 @@ Status State::wait_for(cudaEvent_t event, Operation operation, const Deadline& d
     if (!pause.once_more()) continue;
     if (!deadline.is_never() && deadline.waited() > say_after) {
       say_after = 2 * deadline.waited();
-      say(LogLevel::warn,
-          "%s is not complete after %lld ms; the last operation submitted on this GPU was %s",
-          to_string(operation), static_cast<long long>(deadline.waited().count() / 1'000'000),
-          to_string(lock->operation()));
+      slow.operation.store(operation);
+      slow.waited_ms.store(std::max<std::int64_t>(deadline.waited().count() / 1'000'000, 1));
     }
     // What a rank did before it left in good order may still be on its way here; a command that is
     // waited for without a deadline would not come for ever after.

@@ -11,6 +11,7 @@ namespace {
 /// `since` is when the call that is marked was first seen.
 void look_after(State& state, Clock::time_point& since) {
   if (state.is_open()) state.look(Operation::synchronize).ignore();
+  if (state.is_open()) state.answer_calls();
   if (!state.is_open()) {
     // Who is lost is known; in other cases those that wait are told more than that time is up.
     const bool is_lost = state.first_cause().code() == StatusCode::peer_lost;
@@ -43,6 +44,9 @@ void look_after(State& state, Clock::time_point& since) {
 Status State::start_watchdog() {
   watchdog_stops = false;
   __atomic_store_n(&submitted, std::uint64_t{0}, __ATOMIC_RELAXED);
+  messages.store(0);
+  slow.waited_ms.store(0);
+  slow.answered = 0;
   roll.begin_epoch();
   return watchdog.start([this] {
     using std::chrono::milliseconds;

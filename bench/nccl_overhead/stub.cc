@@ -33,6 +33,9 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
 cudaError_t cudaStreamDestroy(cudaStream_t) {
   return cudaSuccess;
 }
+cudaError_t cudaStreamQuery(cudaStream_t) {
+  return cudaSuccess;
+}
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) {
   return cudaSuccess;
 }

@@ -11,12 +11,12 @@
 ///     config.waiting.spin = std::chrono::milliseconds(2);  // A core for the lowest latency.
 ///
 /// `HostWaitPolicy` is how a rank of `Host` waits for other ranks. A look there is a load, and
-/// reading a clock would cost more than ten of them, so its stages are counted in looks. A sleep
+/// reading a clock would cost more than ten of them, so its spins are counted in looks. A sleep
 /// ends when the rank that is waited for comes; its length only says how often it is looked whether
 /// that rank still lives.
 ///
-///     config.waiting.spins = 0;  // Other work needs the cores: give way at once, and soon sleep.
-///     config.waiting.yields = 0;
+///     config.waiting.spins = 0;  // Other work needs the cores: sleep as soon as there is a wait.
+///     config.waiting.yield = config.waiting.yield_on_shared_core = std::chrono::microseconds(0);
 
 #include <chrono>
 
@@ -31,9 +31,13 @@ struct WaitPolicy {
 };
 
 struct HostWaitPolicy {
-  int spins = 2000;               ///< Looks with a pause between them: some 30 to 100 us.
-  int spins_on_shared_core = 10;  ///< The same where whoever is waited for needs this core.
-  int yields = 100;               ///< Looks after giving the core to others, once each.
+  int spins = 2000;  ///< Looks with a pause between them: some 30 to 100 us.
+  /// For so long after the spins the core is given to others, again and again. Waking up costs the
+  /// two ranks some 50 us; this is as long as a peer copies a few MiB.
+  std::chrono::microseconds yield{1'000};
+
+  int spins_on_shared_core = 10;  ///< Both again, where whoever is waited for needs this core.
+  std::chrono::microseconds yield_on_shared_core{100};
 
   std::chrono::microseconds first_sleep{2'000};      ///< Each is twice as long as the one before,
   std::chrono::microseconds longest_sleep{100'000};  ///< up to this; at most `kLongestSleep`.

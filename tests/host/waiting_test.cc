@@ -26,6 +26,8 @@ using ranks::Failures;
 using ranks::HostCommunicator;
 using std::chrono::milliseconds;
 
+constexpr std::chrono::microseconds never{0};
+
 /// Rank 0 of a team of two, the other one of which never comes.
 std::unique_ptr<Team> lonely_team(const Waiting& waiting) {
   auto world = std::make_shared<World>();
@@ -52,20 +54,22 @@ comm::Status wait(Team& team, Looks looks, std::int64_t timeout_ns = 60'000'000'
   return team.wait(Missing(missing), timeout_ns, comm::Operation::barrier);
 }
 
-int looks_before_sleep(const Waiting& waiting) {
+/// `enough` looks end the wait, if it has not slept by then.
+int looks_before_sleep(const Waiting& waiting, int enough = std::numeric_limits<int>::max()) {
   int looks = 0;
   bool sleeps = false;
   const std::unique_ptr<Team> team = lonely_team(waiting);
   const auto look = [&](bool is_asleep) {
     looks += sleeps ? 0 : 1;
-    return sleeps = sleeps || is_asleep;
+    return sleeps = sleeps || is_asleep || looks >= enough;
   };
   CHECK(wait(*team, look, 5'000'000'000).ok());
   return looks;
 }
 
 int sleeps_in(milliseconds time, HostWaitPolicy policy) {
-  policy.spins = policy.spins_on_shared_core = policy.yields = 0;
+  policy.spins = policy.spins_on_shared_core = 0;
+  policy.yield = policy.yield_on_shared_core = {};
   int sleeps = 0;
   const std::unique_ptr<Team> team = lonely_team(Waiting(policy));
   const comm::Status s = wait(
@@ -75,10 +79,10 @@ int sleeps_in(milliseconds time, HostWaitPolicy policy) {
   return sleeps;
 }
 
-HostWaitPolicy policy(int spins, int yields) {
+HostWaitPolicy policy(int spins, std::chrono::microseconds yield) {
   HostWaitPolicy p;
   p.spins = spins;
-  p.yields = yields;
+  p.yield = p.yield_on_shared_core = yield;
   return p;
 }
 
@@ -90,21 +94,31 @@ long voluntary_switches() {
 
 }  // namespace
 
-TEST_CASE("a wait spins and yields as often as it is told to, and then sleeps") {
-  const int least = looks_before_sleep(Waiting(policy(0, 0)));
+TEST_CASE("a wait spins as often as it is told to, and then sleeps") {
+  const int least = looks_before_sleep(Waiting(policy(0, never)));
   CHECK(least <= 3);
-  CHECK(looks_before_sleep(Waiting(policy(500, 0))) == least + 500);
-  CHECK(looks_before_sleep(Waiting(policy(0, 300))) == least + 300);
-  CHECK(looks_before_sleep(Waiting(policy(70, 30))) == least + 100);
-  CHECK(looks_before_sleep(Waiting()) == least + 2100);
+  CHECK(looks_before_sleep(Waiting(policy(500, never))) == least + 500);
+  HostWaitPolicy spins_only;
+  spins_only.yield = never;
+  CHECK(looks_before_sleep(Waiting(spins_only)) == least + 2000);
 }
 
-TEST_CASE("a wait with more ranks than cores spins as often as it is told to for that") {
-  HostWaitPolicy p = policy(5000, 0);
-  const int least = looks_before_sleep(Waiting(policy(0, 0)));
+TEST_CASE("a wait yields for as long as it is told to, and then sleeps") {
+  const int least = looks_before_sleep(Waiting(policy(0, never)));
+  CHECK(looks_before_sleep(Waiting(policy(0, std::chrono::hours(1))), 5000) == 5000);
+  CHECK(looks_before_sleep(Waiting(policy(70, std::chrono::hours(1))), 5000) == 5000);
+  CHECK(looks_before_sleep(Waiting(policy(0, milliseconds(20)))) > least);
+}
+
+TEST_CASE("a wait with more ranks than cores spins and yields as it is told to for that") {
+  HostWaitPolicy p = policy(5000, never);
+  const int least = looks_before_sleep(Waiting(policy(0, never)));
   CHECK(looks_before_sleep(Waiting(p, 4, 2)) == least + 10);
   p.spins_on_shared_core = 40;
   CHECK(looks_before_sleep(Waiting(p, 4, 2)) == least + 40);
+  CHECK(looks_before_sleep(Waiting(p, 2, 2)) == least + 5000);
+  p.yield_on_shared_core = std::chrono::hours(1);
+  CHECK(looks_before_sleep(Waiting(p, 4, 2), 20'000) == 20'000);
   CHECK(looks_before_sleep(Waiting(p, 2, 2)) == least + 5000);
 }
 
@@ -161,7 +175,8 @@ TEST_CASE("Config::waiting: what makes no sense is refused, with the reason") {
            std::string(made.message()).find("Host::Config::waiting") != std::string::npos;
   };
   CHECK(refused([](HostWaitPolicy& p) { p.spins = -1; }));
-  CHECK(refused([](HostWaitPolicy& p) { p.yields = -1; }));
+  CHECK(refused([](HostWaitPolicy& p) { p.yield = -milliseconds(1); }));
+  CHECK(refused([](HostWaitPolicy& p) { p.yield_on_shared_core = -milliseconds(1); }));
   CHECK(refused([](HostWaitPolicy& p) { p.first_sleep = std::chrono::microseconds(0); }));
   CHECK(refused([](HostWaitPolicy& p) { p.longest_sleep = std::chrono::microseconds(1); }));
   CHECK(refused([](HostWaitPolicy& p) { p.longest_sleep = std::chrono::seconds(2); }));

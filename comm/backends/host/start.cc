@@ -248,12 +248,13 @@ Result<std::unique_ptr<Team>> start(const Host::Config& config, const LaunchConf
                       "Host::Config::slot_bytes is %zu; at most 64 MiB make sense",
                       config.slot_bytes);
   const HostWaitPolicy& waiting = config.waiting;
-  if (waiting.spins < 0 || waiting.spins_on_shared_core < 0 || waiting.yields < 0 ||
-      waiting.first_sleep.count() <= 0 || waiting.longest_sleep < waiting.first_sleep ||
+  if (waiting.spins < 0 || waiting.spins_on_shared_core < 0 || waiting.yield.count() < 0 ||
+      waiting.yield_on_shared_core.count() < 0 || waiting.first_sleep.count() <= 0 ||
+      waiting.longest_sleep < waiting.first_sleep ||
       waiting.longest_sleep > HostWaitPolicy::kLongestSleep)
     return make_error(
         StatusCode::invalid_argument, 0,
-        "Host::Config::waiting on rank %d: numbers of looks are not negative, and "
+        "Host::Config::waiting on rank %d: numbers of looks and times are not negative, and "
         "0 < first_sleep <= longest_sleep <= 1 s, since a peer that ends while a rank "
         "sleeps is found out after that sleep",
         launch.rank);

@@ -277,18 +277,20 @@ Status Team::wait_slowly(Missing missing, std::int64_t timeout_ns, Operation ope
   }
   const std::int64_t begin = now_ns();
   const std::int64_t deadline = deadline_after(timeout_ns);
+  // The kernel moves whoever wakes up to an idle core, and hardly ever whoever yields.
+  const bool moves = collides && collisions_++ % policy.yields_until_move == 0;
+  std::int64_t yield_ns = collides ? policy.yield_on_shared_core_ns : policy.yield_ns;
+  if (moves) yield_ns = 0;
   std::int64_t say_after = timeout_ns == kForever ? kForever : policy.slow_ns;
   const bool exact = world_->wakes_are_exact;
   std::int64_t pause_ns = exact ? policy.first_sleep_ns : 50'000;
   const std::int64_t longest = exact ? policy.longest_sleep_ns : 1'000'000;
-  // The kernel moves whoever wakes up to an idle core, and hardly ever whoever yields.
-  const bool moves = collides && collisions_++ % policy.yields_until_move == 0;
-  for (int round = moves ? policy.yields : 0;; ++round) {
+  for (int round = 0;; ++round) {
     const std::uint64_t on = missing();
     if (on == 0) return {};
     if (!regardless && header_->poison.load(std::memory_order_acquire) != Poison::none)
       return failure(operation);
-    const bool is_yielding = round < policy.yields;
+    const bool is_yielding = yield_ns > 0 && now_ns() - begin < yield_ns;
     if (!is_yielding || round % 64 == 63) {
       // What is there wins over whatever happened to its sender since.
       const std::int64_t left = deadline == kForever ? kForever : deadline - now_ns();

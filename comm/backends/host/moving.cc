@@ -18,9 +18,10 @@ void move_bytes(void* to, const void* from, std::size_t bytes) {
 /// `send`, of `bytes`, to every rank that has `takes`; there into block r of `recv`.
 Status spread(Call& call, const void* send, void* recv, std::size_t bytes, bool takes) {
   const auto block = [&](int r) { return static_cast<std::size_t>(r) * bytes; };
-  if (takes) move_bytes(at(recv, block(call.rank())), send, bytes);
   if (bytes <= kInline) {
-    Status met = call.meet(send, bytes);
+    call.post(send, bytes);
+    if (takes) move_bytes(at(recv, block(call.rank())), send, bytes);
+    Status met = call.await();
     for (int r = 0; met.ok() && takes && r < call.size(); ++r)
       if (r != call.rank()) move_bytes(at(recv, block(r)), call.payload(r), bytes);
     return met;
@@ -29,7 +30,9 @@ Status spread(Call& call, const void* send, void* recv, std::size_t bytes, bool 
   for (std::size_t done = 0; done < bytes; done += most) {
     const std::size_t n = std::min(most, bytes - done);
     std::memcpy(call.next_slot(), at(send, done), n);
-    Status met = call.meet();
+    call.post();
+    if (takes) move_bytes(at(recv, block(call.rank()) + done), at(send, done), n);
+    Status met = call.await();
     if (!met.ok()) return met;
     for (int r = 0; takes && r < call.size(); ++r)
       if (r != call.rank()) std::memcpy(at(recv, block(r) + done), call.slot(r), n);
@@ -49,15 +52,17 @@ Status deal(Call& call, const void* send, void* recv, std::size_t bytes, int onl
     std::byte* slot = call.next_slot();
     for (std::size_t r = 0; gives && r < size; ++r)
       if (r != own) move_bytes(slot + r * most, at(send, r * bytes + done), n);
-    Status met = call.meet();
+    const auto place = [&](std::size_t r) {
+      return at(recv, (only_giver >= 0 ? 0 : r * bytes) + done);
+    };
+    call.post();
+    if (gives) move_bytes(place(own), at(send, own * bytes + done), n);
+    Status met = call.await();
     if (!met.ok() || n == 0) return met;
     for (std::size_t r = 0; r < size; ++r) {
-      if (only_giver >= 0 && r != static_cast<std::size_t>(only_giver)) continue;
-      std::byte* to = at(recv, (only_giver >= 0 ? 0 : r * bytes) + done);
-      if (r == own)
-        move_bytes(to, at(send, own * bytes + done), n);
-      else
-        move_bytes(to, call.slot(static_cast<int>(r)) + own * most, n);
+      const bool is_giver = only_giver < 0 || r == static_cast<std::size_t>(only_giver);
+      if (is_giver && r != own)
+        move_bytes(place(r), call.slot(static_cast<int>(r)) + own * most, n);
     }
     done += n;
     if (done == bytes) return met;
@@ -77,10 +82,10 @@ Status all_gather(const Setting& on, const ops::AllGather& op) {
   const auto block = [&](int r) { return at(op.recv, static_cast<std::size_t>(r) * bytes); };
   if (bytes >= kDirectFrom) {
     bool done = false;
-    Status met =
-        move_directly(call, on.symmetric, op.send, bytes, bytes, done,
-                      [&](const Places& p, int r) { return p.take(call, r, 0, block(r), bytes); });
-    if (done) move_bytes(block(call.rank()), op.send, bytes);
+    Status met = move_directly(
+        call, on.symmetric, op.send, bytes, bytes, done,
+        [&](const Places& p, int r) { return p.take(call, r, 0, block(r), bytes); },
+        [&] { move_bytes(block(call.rank()), op.send, bytes); });
     if (!met.ok() || done) return met;
   }
   return spread(call, op.send, op.recv, bytes, true);
@@ -92,12 +97,14 @@ Status gather(const Setting& on, const ops::Gather& op) {
   const std::size_t bytes = op.count * size_of(op.type);
   const bool takes = call.rank() == op.root;
   const auto block = [&](int r) { return at(op.recv, static_cast<std::size_t>(r) * bytes); };
-  if (bytes >= kReadFrom) {
+  if (bytes >= kDirectFrom) {
     bool done = false;
     Status met = move_directly(
         call, on.symmetric, op.send, bytes, bytes, done,
-        [&](const Places& p, int r) { return !takes || p.take(call, r, 0, block(r), bytes); });
-    if (done && takes) move_bytes(block(op.root), op.send, bytes);
+        [&](const Places& p, int r) { return !takes || p.take(call, r, 0, block(r), bytes); },
+        [&] {
+          if (takes) move_bytes(block(op.root), op.send, bytes);
+        });
     if (!met.ok() || done) return met;
   }
   return spread(call, op.send, op.recv, bytes, takes);
@@ -115,10 +122,12 @@ Status broadcast(const Setting& on, const ops::Broadcast& op, Operation name) {
   }
   if (bytes >= kDirectFrom) {
     bool done = false;
-    Status met = move_directly(call, on.symmetric, op.buffer, bytes, bytes, done,
-                               [&](const Places& p, int r) {
-                                 return r != op.root || p.take(call, r, 0, op.buffer, bytes);
-                               });
+    Status met = move_directly(
+        call, on.symmetric, op.buffer, bytes, bytes, done,
+        [&](const Places& p, int r) {
+          return r != op.root || p.take(call, r, 0, op.buffer, bytes);
+        },
+        [] {});
     if (!met.ok() || done) return met;
   }
   const std::size_t most = on.team.layout().slot_bytes;
@@ -136,16 +145,19 @@ Status scatter(const Setting& on, const ops::Scatter& op) {
   Call call(on.team, {.operation = Operation::scatter, .type = op.type, .root = op.root}, op.count,
             on.timeout_ns);
   const std::size_t bytes = op.count * size_of(op.type);
-  if (bytes >= kReadFrom) {
+  if (bytes >= kDirectFrom) {
     const bool gives = call.rank() == op.root;
     const std::size_t mine = static_cast<std::size_t>(call.rank()) * bytes;
     bool done = false;
-    Status met = move_directly(call, on.symmetric, gives ? op.send : op.recv,
-                               gives ? bytes * static_cast<std::size_t>(call.size()) : bytes, bytes,
-                               done, [&](const Places& p, int r) {
-                                 return r != op.root || p.take(call, r, mine, op.recv, bytes);
-                               });
-    if (done && gives) move_bytes(op.recv, at(op.send, mine), bytes);
+    Status met = move_directly(
+        call, on.symmetric, gives ? op.send : op.recv,
+        gives ? bytes * static_cast<std::size_t>(call.size()) : bytes, bytes, done,
+        [&](const Places& p, int r) {
+          return r != op.root || p.take(call, r, mine, op.recv, bytes);
+        },
+        [&] {
+          if (gives) move_bytes(op.recv, at(op.send, mine), bytes);
+        });
     if (!met.ok() || done) return met;
   }
   return deal(call, op.send, op.recv, bytes, op.root);
@@ -159,11 +171,10 @@ Status all_to_all(const Setting& on, const ops::AllToAll& op) {
     const auto block = [&](int r) { return static_cast<std::size_t>(r) * bytes; };
     const std::size_t mine = block(call.rank());
     bool done = false;
-    Status met =
-        move_directly(call, on.symmetric, op.send, all, bytes, done, [&](const Places& p, int r) {
-          return p.take(call, r, mine, at(op.recv, block(r)), bytes);
-        });
-    if (done) move_bytes(at(op.recv, mine), at(op.send, mine), bytes);
+    Status met = move_directly(
+        call, on.symmetric, op.send, all, bytes, done,
+        [&](const Places& p, int r) { return p.take(call, r, mine, at(op.recv, block(r)), bytes); },
+        [&] { move_bytes(at(op.recv, mine), at(op.send, mine), bytes); });
     if (!met.ok() || done) return met;
   }
   return deal(call, op.send, op.recv, bytes, -1);

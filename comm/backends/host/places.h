@@ -15,8 +15,9 @@ namespace comm::detail::host {
 /// Below this an additional tick costs more than a copy.
 inline constexpr std::size_t kDirectFrom = 8 * 1024;
 
-/// Below this a system call costs more than a copy.
-inline constexpr std::size_t kReadFrom = 8 * 1024;
+/// Below this a system call costs more than a second copy. Where nobody has written the data since it
+/// was last read it pays from 8 KiB on; but who sends has mostly just written.
+inline constexpr std::size_t kReadFrom = 16 * 1024;
 
 /// Buffers of all ranks: mapped here, if all of them are in symmetric memory; or else, where peers
 /// may be read, addresses of theirs.
@@ -38,13 +39,15 @@ Status exchange_places(Call& call, const SymmetricMemory& memory, const void* se
 
 /// Each rank takes what is its own from the others: `take(r)` says whether it could. Where one could
 /// not, because a buffer is of a kind that the kernel does not read, all go the other way, now and
-/// from then on: `done` is false.
-template <class Take>
-Status take_directly(Call& call, bool& done, Take take) {
+/// from then on: `done` is false. `own` is done while the others finish.
+template <class Take, class Own>
+Status take_directly(Call& call, bool& done, Take take, Own own) {
   bool could = true;
   for (int i = 1; could && i < call.size(); ++i) could = take((call.rank() + i) % call.size());
   const std::uint32_t failed = could ? 0 : 1;
-  Status met = call.meet(&failed, sizeof failed);
+  call.post(&failed, sizeof failed);
+  own();
+  Status met = call.await();
   if (!met.ok()) return met;
   done = true;
   for (int r = 0; r < call.size(); ++r) {
@@ -57,14 +60,16 @@ Status take_directly(Call& call, bool& done, Take take) {
 }
 
 /// With one copy, where ranks can, from what each of them has at `send`: `take(places, r)` takes what is
-/// this rank's own from rank `r`, at most `bytes`. Where they cannot, `done` stays false.
-template <class Take>
+/// this rank's own from rank `r`, at most `bytes`, and `own()` what it has itself. Where they cannot,
+/// `done` stays false.
+template <class Take, class Own>
 Status move_directly(Call& call, const SymmetricMemory& memory, const void* send,
-                     std::size_t send_bytes, std::size_t bytes, bool& done, Take take) {
+                     std::size_t send_bytes, std::size_t bytes, bool& done, Take take, Own own) {
   Places places;
   Status met = exchange_places(call, memory, send, send_bytes, send, 0, places, bytes);
   if (!met.ok() || !(places.are_mapped || places.are_readable)) return met;
-  return take_directly(call, done, [&](int r) { return take(places, r); });
+  return take_directly(
+      call, done, [&](int r) { return take(places, r); }, own);
 }
 
 }  // namespace comm::detail::host

@@ -16,7 +16,7 @@
 /// that rank still lives.
 ///
 ///     config.waiting.spins = 0;  // Other work needs the cores: sleep as soon as there is a wait.
-///     config.waiting.yield = config.waiting.yield_on_shared_core = std::chrono::microseconds(0);
+///     config.waiting.yield = std::chrono::microseconds(0);
 
 #include <chrono>
 
@@ -31,13 +31,12 @@ struct WaitPolicy {
 };
 
 struct HostWaitPolicy {
-  int spins = 2000;  ///< Looks with a pause between them: some 30 to 100 us.
+  int spins = 2000;               ///< Looks with a pause between them: some 30 to 100 us.
+  int spins_on_shared_core = 10;  ///< The same where whoever is waited for needs this core.
+
   /// For so long after the spins the core is given to others, again and again. Waking up costs the
   /// two ranks some 50 us; this is as long as a peer copies a few MiB.
   std::chrono::microseconds yield{1'000};
-
-  int spins_on_shared_core = 10;  ///< Both again, where whoever is waited for needs this core.
-  std::chrono::microseconds yield_on_shared_core{100};
 
   std::chrono::microseconds first_sleep{2'000};      ///< Each is twice as long as the one before,
   std::chrono::microseconds longest_sleep{100'000};  ///< up to this; at most `kLongestSleep`.

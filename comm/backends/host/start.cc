@@ -249,8 +249,7 @@ Result<std::unique_ptr<Team>> start(const Host::Config& config, const LaunchConf
                       config.slot_bytes);
   const HostWaitPolicy& waiting = config.waiting;
   if (waiting.spins < 0 || waiting.spins_on_shared_core < 0 || waiting.yield.count() < 0 ||
-      waiting.yield_on_shared_core.count() < 0 || waiting.first_sleep.count() <= 0 ||
-      waiting.longest_sleep < waiting.first_sleep ||
+      waiting.first_sleep.count() <= 0 || waiting.longest_sleep < waiting.first_sleep ||
       waiting.longest_sleep > HostWaitPolicy::kLongestSleep)
     return make_error(
         StatusCode::invalid_argument, 0,

@@ -279,8 +279,7 @@ Status Team::wait_slowly(Missing missing, std::int64_t timeout_ns, Operation ope
   const std::int64_t deadline = deadline_after(timeout_ns);
   // The kernel moves whoever wakes up to an idle core, and hardly ever whoever yields.
   const bool moves = collides && collisions_++ % policy.yields_until_move == 0;
-  std::int64_t yield_ns = collides ? policy.yield_on_shared_core_ns : policy.yield_ns;
-  if (moves) yield_ns = 0;
+  const std::int64_t yield_ns = moves ? 0 : policy.yield_ns;
   std::int64_t say_after = timeout_ns == kForever ? kForever : policy.slow_ns;
   const bool exact = world_->wakes_are_exact;
   std::int64_t pause_ns = exact ? policy.first_sleep_ns : 50'000;

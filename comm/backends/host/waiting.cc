@@ -43,16 +43,11 @@ void barrier_everywhere() {
 }
 
 Waiting::Waiting(const HostWaitPolicy& policy, int ranks, int cores)
-    : spins(policy.spins),
+    // Whoever is waited for needs this core, where there are too few.
+    : spins(ranks > cores ? policy.spins_on_shared_core : policy.spins),
       spins_on_shared_core(policy.spins_on_shared_core),
       yield_ns(std::chrono::nanoseconds(policy.yield).count()),
-      yield_on_shared_core_ns(std::chrono::nanoseconds(policy.yield_on_shared_core).count()),
       first_sleep_ns(std::chrono::nanoseconds(policy.first_sleep).count()),
-      longest_sleep_ns(std::chrono::nanoseconds(policy.longest_sleep).count()) {
-  if (ranks <= cores) return;
-  // Whoever is waited for needs this core, where there are too few.
-  spins = spins_on_shared_core;
-  yield_ns = yield_on_shared_core_ns;
-}
+      longest_sleep_ns(std::chrono::nanoseconds(policy.longest_sleep).count()) {}
 
 }  // namespace comm::detail::host

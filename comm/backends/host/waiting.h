@@ -42,7 +42,6 @@ struct Waiting {
   int spins = 0;
   int spins_on_shared_core = 0;
   std::int64_t yield_ns = 0;
-  std::int64_t yield_on_shared_core_ns = 0;
   std::int64_t first_sleep_ns = 0;
   std::int64_t longest_sleep_ns = 0;
   std::int64_t slow_ns = 10'000'000'000;  ///< A wait this long is said in the log.

@@ -117,6 +117,20 @@ inline void report(const std::string& name, const std::function<Pair()>& make, d
   std::fflush(stdout);
 }
 
+/// What a call takes that is refused, which `call` is to be: the medians of batches of 100 are what
+/// the text below the tables says.
+inline void report_refusal(const std::string& name, const std::function<void()>& call) {
+  std::vector<double> each_ns;
+  for (int batch = 0; batch < 200; ++batch) {
+    const double began = now_us();
+    for (int i = 0; i < 100; ++i) call();
+    each_ns.push_back((now_us() - began) * 10);
+  }
+  std::sort(each_ns.begin(), each_ns.end());
+  std::printf("refused %s: %.0f ns (p99 %.0f)\n", name.c_str(), each_ns[each_ns.size() / 2],
+              each_ns[each_ns.size() * 99 / 100]);
+}
+
 inline void heading() {
   std::printf(
       "| wait | after 50 us, late by us (p50 / p99) | after 5 ms | idle |\n|---|---|---|---|\n");

@@ -66,4 +66,9 @@ int main(int argc, char** argv) {
   report("asleep in the kernel", [&] { return flag = 0, comm::bench::asleep(flag); });
   report("a plain spin", [&] { return flag = 0, comm::bench::plain_spin(flag); });
   report("a plain sleep of 1 ms", [&] { return flag = 0, comm::bench::plain_sleep(flag); });
+
+  two[0].abort().ignore();
+  const DeviceSpan<std::uint32_t> one(&word[1], 1);
+  comm::bench::report_refusal("`all_reduce`", [&] { two[1].all_reduce(one).ignore(); });
+  comm::bench::report_refusal("`barrier_wait`", [&] { two[1].barrier_wait().ignore(); });
 }

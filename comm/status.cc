@@ -53,14 +53,19 @@ Status make_error(StatusCode code, int native_code, const char* format, ...) {
   va_start(arguments, format);
   va_list again;
   va_copy(again, arguments);
-  const int length = std::vsnprintf(nullptr, 0, format, arguments);
+  // Most messages are short enough to be printed once: refusals are to cost less than a microsecond.
+  char brief[512] = "";
+  const int length = std::vsnprintf(brief, sizeof brief, format, arguments);
   va_end(arguments);
   const std::size_t size = length < 0 ? 0 : static_cast<std::size_t>(length);
   detail::StatusError* error = allocate(code, native_code, size);
   if (error != nullptr) {
     char* text = reinterpret_cast<char*>(error) + sizeof(detail::StatusError);
-    text[0] = '\0';
-    std::vsnprintf(text, size + 1, format, again);
+    if (size < sizeof brief)
+      std::memcpy(text, brief, size);
+    else
+      std::vsnprintf(text, size + 1, format, again);
+    text[size] = '\0';
   }
   va_end(again);
   if (error == nullptr) return without_message(code);

@@ -168,10 +168,10 @@ Status CheckedCalls::compare(const Fingerprint& mine, const Counts& counts, Oper
   if (!met.ok()) {
     if (met.code() == StatusCode::unhealthy || met.code() == StatusCode::invalid_argument)
       return met;
-    Status cause =
-        make_error(met.code(), met.native_code(), "%s on rank %d of %d: before seq %u, %s: %s",
-                   to_string(operation), ranks.rank, ranks.size, mine.sequence,
-                   describe(mine, mine).c_str(), met.message());
+    Status cause = make_error(
+        met.code(), met.native_code(), "%s on rank %d of %d (epoch %llu): before seq %u, %s: %s",
+        to_string(operation), ranks.rank, ranks.size, static_cast<unsigned long long>(ranks.epoch),
+        mine.sequence, describe(mine, mine).c_str(), met.message());
     // A backend that has made itself unhealthy keeps its own words; these say more.
     declare(cause).ignore();
     return cause;

@@ -72,6 +72,7 @@ constexpr Counts counts_of(const Op& op) {
 struct Ranks {
   int rank;
   int size;
+  std::uint64_t epoch;
   void* backend;
   Status (*exchange)(void* backend, const Exchange& exchange);
   Status (*declare_unhealthy)(void* backend, Operation operation, const Status& cause);
@@ -79,7 +80,10 @@ struct Ranks {
   template <class B>
   static Ranks of(B& backend) {
     return {
-        backend.rank(), backend.world_size(), &backend,
+        backend.rank(),
+        backend.world_size(),
+        backend.epoch(),
+        &backend,
         [](void* b, const Exchange& exchange) { return static_cast<B*>(b)->exchange(exchange); },
         [](void* b, Operation operation, const Status& cause) {
           return static_cast<B*>(b)->declare_unhealthy(operation, cause);

@@ -30,8 +30,7 @@ LaunchKernel launch_kernel() noexcept {
 
 Status can_add_with_kernels() {
   if (launch_kernel() != nullptr) return {};
-  return make_error(StatusCode::unsupported, 0,
-                    "set_add_kernel: the CUDA driver does not have cuLaunchKernel");
+  return make_error(StatusCode::unsupported, 0, "the CUDA driver does not have cuLaunchKernel");
 }
 
 Status add_with(CUfunc_st* kernel, const ops::AllReduce& op, const void* peers,

@@ -47,17 +47,15 @@ Status add_up(State& s, const ops::AllReduce& op, const std::byte* received,
       Stream(stream));
 }
 
-Status all_reduce_by_exchange(State& s, const ops::AllReduce& op, Entry& call) {
+Status all_reduce_by_exchange(State& s, const ops::AllReduce& op, const Capture& capture,
+                              Entry& call) {
   const cudaStream_t stream = s.stream_of(op.stream);
-  Capture capture;
-  cudaError_t error = capture_of(stream, &capture);
-  if (error != cudaSuccess) return s.cuda_error(error, Operation::all_reduce, "the stream");
   Scratch& scratch = s.receive[capture.is_active ? 1 : 0];
   // Two ranks: one block of all there is, for the only peer. More: one for each rank.
   const std::size_t stride_bytes =
       s.world_size == 2 ? 0 : scratch.bytes() / static_cast<std::size_t>(s.world_size) / 16 * 16;
 
-  error = scratch.begin(stream, capture);
+  cudaError_t error = scratch.begin(stream, capture);
   if (error != cudaSuccess)
     return s.poison(s.cuda_error(error, Operation::all_reduce, "cudaStreamWaitEvent"));
   Status done = exchange(call, s, op, scratch.memory(), stride_bytes, stream);
@@ -84,14 +82,20 @@ Status Nccl::finish_all_reduce(ncclResult_t result, ncclComm_t comm) {
 
 Status Nccl::all_reduce_otherwise(const ops::AllReduce& op) {
   auto& s = *state_;
+  if (!s.is_open()) return s.refuse(Operation::all_reduce);
   Status sound = detail::nccl::check_type(s, Operation::all_reduce, op.type);
   if (sound.ok()) sound = detail::nccl::check_stream(s, Operation::all_reduce, op.stream);
   if (!sound.ok()) return sound;
+  // Inside a group nothing is exchanged before the group ends, so nothing could be added.
+  const bool detour = detail::nccl::open_groups() == 0 && detail::nccl::takes_detour(s, op);
+  detail::nccl::Capture capture;
+  // Before the call counts as submitted, which a stream that is none would only seem to be.
+  const cudaError_t found =
+      detour ? detail::nccl::capture_of(s.stream_of(op.stream), &capture) : cudaSuccess;
+  if (found != cudaSuccess) return s.cuda_error(found, Operation::all_reduce, "the stream");
   Entry call(s, Operation::all_reduce);
   if (!call.ok()) return call.take();
-  // Inside a group nothing is exchanged before the group ends, so nothing could be added.
-  if (!call.in_group() && detail::nccl::takes_detour(s, op))
-    return detail::nccl::all_reduce_by_exchange(s, op, call);
+  if (detour) return detail::nccl::all_reduce_by_exchange(s, op, capture, call);
   const CallOp reduction(op.op, op.type, call.comm());
   if (reduction.result() != ncclSuccess)
     return call.settle(reduction.result(), "ncclRedOpCreatePreMulSum");
@@ -104,7 +108,7 @@ Status Nccl::set_add_kernel(const ops::SetAddKernel& op) {
   auto& s = *state_;
   if (op.kernel != nullptr) {
     Status can = detail::nccl::can_add_with_kernels();
-    if (!can.ok()) return can;
+    if (!can.ok()) return s.located(std::move(can), Operation::set_add_kernel);
   }
   s.add_kernel.store(op.kernel, std::memory_order_release);
   return {};

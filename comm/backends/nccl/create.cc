@@ -118,21 +118,20 @@ Status check_places(State& state, const Deadline& deadline) {
   std::vector<Place> places(told->size());
   for (std::size_t r = 0; r < places.size(); ++r) {
     if ((*told)[r].size() != sizeof(Place))
-      return make_error(StatusCode::rendezvous, 0, "create: rank %zu runs another version of comm",
-                        r);
+      return make_error(StatusCode::rendezvous, 0, "rank %zu runs another version of comm", r);
     std::memcpy(&places[r], (*told)[r].data(), sizeof(Place));
   }
   for (std::size_t b = 0; b < places.size(); ++b) {
     for (std::size_t a = 0; a < b; ++a) {
       if (std::strcmp(places[a].bus, places[b].bus) != 0) continue;
       if (std::strcmp(places[a].host, places[b].host) != 0) continue;
-      return make_error(
-          StatusCode::invalid_argument, 0,
-          "create: ranks %zu and %zu both use GPU %s of host %.63s (processes %lld and "
-          "%lld); NCCL needs one GPU for each rank: check LOCAL_RANK, "
-          "CUDA_VISIBLE_DEVICES or NcclConfig::device",
-          a, b, places[a].bus, places[a].host, static_cast<long long>(places[a].process),
-          static_cast<long long>(places[b].process));
+      return make_error(StatusCode::invalid_argument, 0,
+                        "ranks %zu and %zu both use GPU %s of host %.63s (processes %lld and "
+                        "%lld); NCCL needs one GPU for each rank: check LOCAL_RANK, "
+                        "CUDA_VISIBLE_DEVICES or NcclConfig::device",
+                        a, b, places[a].bus, places[a].host,
+                        static_cast<long long>(places[a].process),
+                        static_cast<long long>(places[b].process));
     }
   }
   return {};
@@ -220,13 +219,14 @@ Result<std::shared_ptr<State>> create(const NcclConfig& config) {
     state->is_closed = true;
     return done;
   }
-  done = bring_up(*state, deadline);
+  done = state->located(bring_up(*state, deadline), Operation::attempt_reconnect);
   if (!done.ok()) {
     // The others wait for this rank: they are told why it does not come.
     if (state->is_open()) state->poison(done.copy()).ignore();
     state->close().ignore();
     return done;
   }
+  state->maker.store(nullptr);
   state->say(LogLevel::info, "made on GPU %d, with NCCL %d, %s", state->device, loaded_version(),
              config.mode == NcclMode::blocking ? "blocking" : "non-blocking");
   return state;

@@ -27,13 +27,16 @@ Result<std::shared_ptr<State>> finish(std::shared_ptr<State> child, Status done,
                                       const State& parent, Operation operation,
                                       const Deadline& deadline) {
   if (child->log == nullptr) child->open_log();
+  child->maker.store(to_string(operation));
   if (done.ok()) done = child->allocate();
   if (done.ok()) done = child->start_watchdog();
   if (done.ok()) done = child->warm_up(deadline);
   if (done.ok())
     child->say(LogLevel::info, "made by %s of rank %d of %d", to_string(operation), parent.rank,
                parent.world_size);
+  child->maker.store(nullptr);
   if (done.ok()) return child;
+  done = child->located(std::move(done), operation);
   if (child->is_open()) child->poison(done.copy()).ignore();
   child->close().ignore();
   return done;

@@ -72,7 +72,7 @@ Status Entry::outcome(ncclResult_t result, const char* call) {
   if (result == ncclInProgress) {
     state_.gate.fetch_or(kSettles, std::memory_order_relaxed);
   } else if (result != ncclSuccess) {
-    return state_.poison(state_.nccl_error(result, operation_, call));
+    return state_.poison(state_.nccl_error(result, operation_, call, peers_));
   }
   // In a group nothing is in progress before its end.
   if (in_group_ || (state_.gate.load(std::memory_order_relaxed) & kSettles) == 0) return {};

@@ -27,6 +27,9 @@ class [[nodiscard]] Entry {
   /// Whether the calling thread has a group open: the call is submitted when that ends.
   bool in_group() const { return in_group_; }
 
+  /// For messages: what an error says of them.
+  void set_peers(Peers peers) { peers_ = peers; }
+
   /// What came of the call, once it is no longer in progress. The lock goes with the entry.
   Status settle(ncclResult_t result, const char* call);
 
@@ -44,6 +47,7 @@ class [[nodiscard]] Entry {
   State& state_;
   Operation operation_;
   Status status_;
+  Peers peers_;
   ncclComm_t comm_ = nullptr;
   bool is_inside_ = false;
   bool in_group_ = false;

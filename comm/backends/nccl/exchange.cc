@@ -150,18 +150,24 @@ Status Nccl::send_to(const ops::SendTo& op) {
   auto& s = *state_;
   Status sound = detail::nccl::check_peer(s, Operation::send_to, op.peer);
   if (!sound.ok()) return sound;
-  return submit(s, op, "ncclSend", [&](ncclComm_t comm, cudaStream_t stream) {
-    return ncclSend(op.buffer, op.count, native_to_move(op.type), op.peer, comm, stream);
-  });
+  return submit(s, op, "ncclSend",
+                [&](ncclComm_t comm, cudaStream_t stream) {
+                  return ncclSend(op.buffer, op.count, native_to_move(op.type), op.peer, comm,
+                                  stream);
+                },
+                {.to = op.peer});
 }
 
 Status Nccl::recv_from(const ops::RecvFrom& op) {
   auto& s = *state_;
   Status sound = detail::nccl::check_peer(s, Operation::recv_from, op.peer);
   if (!sound.ok()) return sound;
-  return submit(s, op, "ncclRecv", [&](ncclComm_t comm, cudaStream_t stream) {
-    return ncclRecv(op.buffer, op.count, native_to_move(op.type), op.peer, comm, stream);
-  });
+  return submit(s, op, "ncclRecv",
+                [&](ncclComm_t comm, cudaStream_t stream) {
+                  return ncclRecv(op.buffer, op.count, native_to_move(op.type), op.peer, comm,
+                                  stream);
+                },
+                {.from = op.peer});
 }
 
 Status Nccl::send_recv(const ops::SendRecv& op) {
@@ -178,6 +184,7 @@ Status Nccl::send_recv(const ops::SendRecv& op) {
   if (!sound.ok()) return sound;
   Entry call(s, Operation::send_recv);
   if (!call.ok()) return call.take();
+  call.set_peers({op.dest, op.source});
   Messages messages(call, op.type, s.stream_of(op.stream));
   messages.send(op.send, 0, op.send_count, op.dest);
   messages.recv(op.recv, 0, op.recv_count, op.source);

@@ -16,8 +16,9 @@ Status State::error(StatusCode code, int native, Operation operation, const char
   std::vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
   const std::uint64_t sequence = collectives() + messages.load(std::memory_order_relaxed);
+  const char* const making = operation == Operation::attempt_reconnect ? maker.load() : nullptr;
   return make_error(code, native, "%s on rank %d of %d (GPU %d, epoch %llu, seq %llu): %s",
-                    to_string(operation), rank, world_size, device,
+                    making != nullptr ? making : to_string(operation), rank, world_size, device,
                     static_cast<unsigned long long>(epoch.load()),
                     static_cast<unsigned long long>(sequence), text);
 }
@@ -27,16 +28,26 @@ Status State::cuda_error(cudaError_t error_code, Operation operation, const char
                call, cudaGetErrorString(error_code), cudaGetErrorName(error_code));
 }
 
-Status State::nccl_error(ncclResult_t result, Operation operation, const char* call) const {
+Status State::nccl_error(ncclResult_t result, Operation operation, const char* call,
+                         Peers peers) const {
   // NCCL keeps one text for the whole process, which any thread may overwrite: copied at once.
   char last[256] = "";
   if (const char* text = ncclGetLastError(nullptr); text != nullptr)
     std::snprintf(last, sizeof last, "%s", text);
   last[std::strcspn(last, "\n")] = '\0';
+  char to[24] = "";
+  char from[24] = "";
+  if (peers.to >= 0) std::snprintf(to, sizeof to, " to rank %d", peers.to);
+  if (peers.from >= 0) std::snprintf(from, sizeof from, " from rank %d", peers.from);
   return error(StatusCode::nccl, static_cast<int>(result), operation,
-               "%s failed: %s (%d)%s%s; NCCL_DEBUG=WARN makes NCCL say more", call, name_of(result),
-               static_cast<int>(result),
+               "%s%s%s failed: %s (%d)%s%s; NCCL_DEBUG=WARN makes NCCL say more", call, to, from,
+               name_of(result), static_cast<int>(result),
                last[0] != '\0' ? "; NCCL's last message, which may be unrelated: " : "", last);
+}
+
+Status State::located(Status failure, Operation operation) const {
+  if (failure.ok() || std::strstr(failure.message(), " (GPU ") != nullptr) return failure;
+  return error(failure.code(), failure.native_code(), operation, "%s", failure.message());
 }
 
 Status State::first_cause(bool wait) const {
@@ -49,14 +60,20 @@ Status State::first_cause(bool wait) const {
   return make_error(cause.code(), cause.native_code(), "%s. %s", cause.message(), names.c_str());
 }
 
-Status State::refuse(Operation operation) const {
+Status State::refuse(Operation operation, bool wait) const {
   if ((gate.load(std::memory_order_acquire) & kLeftOut) != 0)
     return make_error(StatusCode::invalid_argument, 0,
                       "%s: this rank is in no communicator; split was given kNoColor",
                       to_string(operation));
-  const Status first = first_cause(true);
-  return error(StatusCode::unhealthy, first.native_code(), operation,
-               "refused, the communicator is unhealthy. First cause: %s. %s", first.message(),
+  told.remember(epoch.load());
+  const std::string names = roll.names(wait && !is_watchdog());
+  // Printed from where it lies: engines ask again and again.
+  const std::lock_guard<std::mutex> guard(cause_mutex);
+  const bool is_more_known = !names.empty() && cause.code() != StatusCode::peer_lost;
+  return error(StatusCode::unhealthy, cause.native_code(), operation,
+               "refused, the communicator is unhealthy. First cause: %s%s%s. %s",
+               cause.ok() ? "it was closed, or is being reconnected" : cause.message(),
+               is_more_known ? ". " : "", is_more_known ? names.c_str() : "",
                is_derived ? "Reconnect the communicator it was made from, then make it again"
                           : "Call attempt_reconnect on every rank");
 }

@@ -130,6 +130,12 @@ Status State::close_in_order() {
   const Deadline deadline(config.close_timeout);
   // NCCL is not to be told that memory is free while kernels still use it.
   const bool is_idle = drain(deadline);
+  // Those that have yet to come to it would wait for a rank that has given it up.
+  if (!is_idle && channel != nullptr && !ignores_channel && missed_departure().rank < 0)
+    channel->notify(error(StatusCode::timeout, 0, Operation::abort,
+                          "closed while the last operation that it submitted, %s, was under way",
+                          to_string(lock->operation()))
+                        .message());
   const bool locked = lock_until(Operation::abort, deadline);
   Parting parting{comm.exchange(nullptr), device, {}, {}};
   for (const RegistrationEntry& entry : registrations)

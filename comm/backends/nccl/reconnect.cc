@@ -47,6 +47,7 @@ Status rebuild(State& state, const Deadline& deadline) {
   }
   (void)state.told.take_earlier_than(state.channel->epoch());
   state.epoch.store(state.channel->epoch());
+  state.begin_counts();
   state.gate.fetch_and(~std::uint32_t{kUnhealthy});
   done = state.start_watchdog();
   if (done.ok()) done = state.warm_up(deadline);
@@ -85,7 +86,7 @@ Status reconnect(State& state) {
   state.call_roll();
   state.stop_watchdog();
   state.say(LogLevel::warn, "reconnects");
-  Status done = rebuild(state, deadline);
+  Status done = state.located(rebuild(state, deadline), kThis);
   if (done.ok()) state.say(LogLevel::warn, "reconnected");
   if (done.ok()) return {};
   state.say(LogLevel::error, "could not reconnect: %s", done.message());

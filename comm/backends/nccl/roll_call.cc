@@ -19,8 +19,10 @@ constexpr std::uint64_t kSlowWaitId = 0x736c6f77'77616974U;
 std::string describe(int rank, const RollCall::Answer& answer) {
   std::string text = "rank " + std::to_string(rank) + " has submitted ";
   text += std::to_string(answer.submitted);
-  if (answer.submitted != 0)
-    text += std::string(" (last ") + to_string(static_cast<Operation>(answer.last)) + ")";
+  // What comm submits while it makes a communicator is no call of anybody's.
+  const auto last = static_cast<Operation>(answer.last);
+  if (answer.submitted != 0 && last != Operation::attempt_reconnect)
+    text += std::string(" (last ") + to_string(last) + ")";
   if (answer.messages != 0) text += " and " + std::to_string(answer.messages) + " messages";
   return text;
 }

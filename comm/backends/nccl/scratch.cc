@@ -22,14 +22,14 @@ Status Scratch::allocate(std::size_t bytes) {
   const cudaError_t event = cudaEventCreateWithFlags(&last_use_, cudaEventDisableTiming);
   if (event != cudaSuccess) {
     last_use_ = nullptr;
-    return make_error(StatusCode::cuda, static_cast<int>(event),
-                      "create: an event could not be made: %s", cudaGetErrorString(event));
+    return make_error(StatusCode::cuda, static_cast<int>(event), "an event could not be made: %s",
+                      cudaGetErrorString(event));
   }
   void* memory = nullptr;
   const ncclResult_t result = mem_alloc(&memory, bytes);
   if (result != ncclSuccess)
     return make_error(StatusCode::nccl, static_cast<int>(result),
-                      "create: %zu bytes of GPU memory for a receive buffer could not be had (%s): "
+                      "%zu bytes of GPU memory for a receive buffer could not be had (%s): "
                       "free some, or make receive_buffer_bytes and one_shot_bytes smaller",
                       bytes, name_of(result));
   memory_ = static_cast<std::byte*>(memory);

@@ -48,6 +48,12 @@ struct SymmetricEntry {
   void* window;
 };
 
+/// Whom a message goes to and comes from, for errors; -1: no such message.
+struct Peers {
+  int to = -1;
+  int from = -1;
+};
+
 /// Which exchanges of a few bytes are whose on the channel, which all communicators share.
 struct Agreement {
   std::uint64_t id = 0;         ///< Of this communicator; the first one's is 0.
@@ -74,6 +80,8 @@ struct State : HotState, std::enable_shared_from_this<State> {
   bool is_derived = false;       ///< Made by split or shrink: it cannot reconnect by itself.
   bool ignores_channel = false;  ///< Shrunk after a loss, which the channel reports for ever.
   std::atomic<std::uint64_t> epoch{0};
+  /// What makes it, until it is made; for messages.
+  std::atomic<const char*> maker{"create"};
   Agreement agreement;
   std::unique_ptr<Logger> log;
 
@@ -131,9 +139,13 @@ struct State : HotState, std::enable_shared_from_this<State> {
                                                         Operation operation, const char* format,
                                                         ...) const;
   [[gnu::cold]] Status cuda_error(cudaError_t error, Operation operation, const char* call) const;
-  [[gnu::cold]] Status nccl_error(ncclResult_t result, Operation operation, const char* call) const;
-  /// Why `operation` is refused.
-  [[gnu::cold]] Status refuse(Operation operation) const;
+  [[gnu::cold]] Status nccl_error(ncclResult_t result, Operation operation, const char* call,
+                                  Peers peers = {}) const;
+  /// The error of something that does not know where it is.
+  [[gnu::cold]] Status located(Status failure, Operation operation) const;
+  /// Why `operation` is refused. With `wait` also, a moment later, who is behind: for a call that
+  /// would have waited.
+  [[gnu::cold]] Status refuse(Operation operation, bool wait = false) const;
   /// Makes the communicator unhealthy, tells the other ranks, and hands the error back.
   [[gnu::cold]] Status poison(Status failure);
   /// `poison`, for a thread that waited: its error also says what the roll call found.
@@ -189,6 +201,8 @@ struct State : HotState, std::enable_shared_from_this<State> {
   Status register_again();
 
   // watchdog.cc
+  /// Of a new epoch, before anybody compares them with those of ranks that have left it.
+  void begin_counts() noexcept;
   Status start_watchdog();
   void stop_watchdog() noexcept;
   bool is_watchdog() const { return watchdog_thread.load() == this_thread(); }

@@ -9,13 +9,14 @@
 
 namespace comm::detail::nccl {
 
-/// `call(comm, stream)`; `name` is NCCL's, for messages.
+/// `call(comm, stream)`; `name` is NCCL's, for errors.
 template <class Op, class Call>
-Status submit(State& s, const Op& op, const char* name, Call&& call) {
+Status submit(State& s, const Op& op, const char* name, Call&& call, Peers peers = {}) {
   Status sound = check_stream(s, Op::operation, op.stream);
   if (!sound.ok()) return sound;
   Entry entry(s, Op::operation);
   if (!entry.ok()) return entry.take();
+  entry.set_peers(peers);
   return entry.settle(call(entry.comm(), s.stream_of(op.stream)), name);
 }
 

@@ -11,7 +11,7 @@ constexpr std::chrono::seconds kAfterDeparture{1};
 }  // namespace
 
 Status State::can_wait(cudaStream_t s, Operation operation) const {
-  if (!is_open()) return refuse(operation);
+  if (!is_open()) return refuse(operation, true);
   if (open_groups() > 0)
     return error(StatusCode::invalid_argument, 0, operation,
                  "it would wait for what is submitted only when the open group ends; end the group "

@@ -41,10 +41,14 @@ void look_after(State& state, Clock::time_point& since) {
 
 }  // namespace
 
-Status State::start_watchdog() {
-  watchdog_stops = false;
+void State::begin_counts() noexcept {
   __atomic_store_n(&submitted, std::uint64_t{0}, __ATOMIC_RELAXED);
   messages.store(0);
+}
+
+Status State::start_watchdog() {
+  watchdog_stops = false;
+  begin_counts();
   slow.waited_ms.store(0);
   slow.answered = 0;
   roll.begin_epoch();

@@ -3,7 +3,8 @@
 // Each size runs in a process of its own, with a thread for each rank, over loopback TCP, with a
 // secret. "form" is the time until the last rank has joined, threads made beforehand; "CPU" is what
 // the whole process used for it, all ranks together; "barrier" and "gather" (64 bytes from each) are
-// one exchange; "leave" ends it. Bytes are what loopback carried, headers included. The better of
+// one exchange; "compare" is one of fingerprints of 48 bytes that agree, as Checked makes before each
+// call, with the bytes for each rank; "leave" ends it. Bytes are what loopback carried, headers included. The better of
 // three runs counts.
 
 #include <sys/resource.h>
@@ -32,6 +33,7 @@ using std::chrono::seconds;
 struct Figures {
   bool ok = false;
   double form_ms = 0, cpu_ms = 0, barrier_ms = 0, gather_ms = 0, leave_ms = 0;
+  double compare_ms = 0, compare_bytes = 0;
   double bytes = 0;
   double memory_kib = 0;
 };
@@ -85,8 +87,15 @@ Figures measure(int size) {
         f.memory_kib = memory_kib() - f.memory_kib;
         break;
       case 2: f.barrier_ms = ms; break;
-      case 3: f.gather_ms = ms; break;
-      case 4: f.leave_ms = ms; break;
+      case 3:
+        f.gather_ms = ms;
+        bytes_before = loopback_bytes();
+        break;
+      case 4:
+        f.compare_ms = ms;
+        f.compare_bytes = loopback_bytes() - bytes_before;
+        break;
+      case 5: f.leave_ms = ms; break;
     }
     last = Clock::now();
   };
@@ -108,6 +117,11 @@ Figures measure(int size) {
       step.arrive_and_wait();
       const std::byte mine[64] = {};
       if (channel.ok() && !(*channel)->all_gather(mine, seconds(60)).ok()) ++failed;
+      step.arrive_and_wait();
+      std::byte fingerprint[48] = {};
+      fingerprint[40] = static_cast<std::byte>(rank);  // Of a number that is added up.
+      const comm::OutOfBand::Among all{.id = 1, .rank = rank, .size = size, .sums_last = true};
+      if (channel.ok() && !(*channel)->gather_among(all, fingerprint, seconds(60)).ok()) ++failed;
       step.arrive_and_wait();
       if (channel.ok()) (*channel)->leave();
       step.arrive_and_wait();
@@ -154,8 +168,9 @@ int main(int argc, char** argv) {
   limit.rlim_cur = limit.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &limit);
 
-  std::printf("%6s %10s %10s %10s %10s %10s %12s %10s %10s\n", "ranks", "form ms", "CPU ms",
-              "barrier ms", "gather ms", "leave ms", "form bytes", "bytes/rank", "KiB/rank");
+  std::printf("%6s %10s %10s %10s %10s %10s %10s %10s %12s %10s %10s\n", "ranks", "form ms",
+              "CPU ms", "barrier ms", "gather ms", "compare ms", "its B/rank", "leave ms",
+              "form bytes", "bytes/rank", "KiB/rank");
   int status = 0;
   Figures before;
   int size_before = 0;
@@ -171,9 +186,10 @@ int main(int argc, char** argv) {
       status = 1;
       continue;
     }
-    std::printf("%6d %10.2f %10.2f %10.2f %10.2f %10.2f %12.0f %10.0f %10.1f\n", size, best.form_ms,
-                best.cpu_ms, best.barrier_ms, best.gather_ms, best.leave_ms, best.bytes,
-                best.bytes / size, best.memory_kib / size);
+    std::printf("%6d %10.2f %10.2f %10.2f %10.2f %10.2f %10.0f %10.2f %12.0f %10.0f %10.1f\n", size,
+                best.form_ms, best.cpu_ms, best.barrier_ms, best.gather_ms, best.compare_ms,
+                best.compare_bytes / size, best.leave_ms, best.bytes, best.bytes / size,
+                best.memory_kib / size);
     if (before.ok) {
       std::printf("%6s ranks x%.1f: form x%.1f, CPU x%.1f, bytes x%.1f\n", "",
                   static_cast<double>(size) / size_before, best.form_ms / before.form_ms,

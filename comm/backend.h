@@ -203,6 +203,9 @@ struct Exchange {
   void* all;            ///< `world_size() * bytes` bytes, in rank order.
   std::size_t bytes;    ///< The same on all ranks, at most `kMaxExchangedBytes`.
   Timeout timeout;      ///< Where it is not given, the backend's for collectives.
+  /// Of the last 8 bytes, a number, only the sum over the ranks is asked, which need not be told who
+  /// had which: a backend may put the sum into one place of `all` and 0 into the others.
+  bool sums_last = false;
 };
 
 /// Optional: ranks can agree on what they are about to do, which `Checked` needs. `exchange` may be

@@ -92,34 +92,53 @@ std::uint64_t pair_digest(int from, int to, std::size_t count) {
   return mix(mix(mix(static_cast<std::uint64_t>(from)) + static_cast<std::uint64_t>(to)) + count);
 }
 
-/// Which count was not the one expected: found only once it is known that there is one, by telling
-/// each other all of them.
+/// Which count was not the one expected. The digests of some pairs of ranks add up to zero if none is
+/// among them, so halving finds it, in exchanges whose sum alone is told.
 std::string find_wrong_count(const Counts& counts, Exchange exchange, const Ranks& ranks) {
-  struct Pair {
-    std::uint64_t sent;
-    std::uint64_t expected;
-  };
-  const auto n = static_cast<std::size_t>(ranks.size);
-  std::vector<std::vector<Pair>> by_peer(n, std::vector<Pair>(n));
-  for (std::size_t peer = 0; peer < n; ++peer) {
-    const Pair mine{counts.send[peer], counts.recv[peer]};
+  const int me = ranks.rank;
+  std::vector<std::uint64_t> all(static_cast<std::size_t>(ranks.size));
+  bool is_known = true;
+  const auto add_up = [&](std::uint64_t mine) {
     exchange.mine = &mine;
-    exchange.all = by_peer[peer].data();
+    exchange.all = all.data();
     exchange.bytes = sizeof mine;
-    if (!ranks.exchange(ranks.backend, exchange).ok()) break;
-  }
-  for (std::size_t from = 0; from < n; ++from) {
-    for (std::size_t to = 0; to < n; ++to) {
-      const std::uint64_t sent = by_peer[to][from].sent;
-      const std::uint64_t expected = by_peer[from][to].expected;
-      if (sent == expected) continue;
-      std::string text;
-      append(text, "rank %zu sends %llu elements to rank %zu, which expects %llu", from,
-             static_cast<unsigned long long>(sent), to, static_cast<unsigned long long>(expected));
-      return text;
+    exchange.sums_last = true;
+    is_known = is_known && ranks.exchange(ranks.backend, exchange).ok();
+    std::uint64_t sum = 0;
+    for (const std::uint64_t part : all) sum += part;
+    return sum;
+  };
+  const auto is_wrong_among = [&](auto is_meant) {
+    std::uint64_t mine = 0;
+    for (int peer = 0; peer < ranks.size; ++peer) {
+      if (is_meant(me, peer)) mine += pair_digest(me, peer, counts.send[peer]);
+      if (is_meant(peer, me)) mine -= pair_digest(peer, me, counts.recv[peer]);
     }
-  }
-  return "what some rank sends is not what its peer expects";
+    return add_up(mine) != 0;
+  };
+  const auto halve = [&](auto is_wrong_below) {
+    int first = 0;
+    for (int end = ranks.size; end - first > 1 && is_known;) {
+      const int middle = first + (end - first) / 2;
+      (is_wrong_below(first, middle) ? end : first) = middle;
+    }
+    return first;
+  };
+  const int to = halve([&](int first, int end) {
+    return is_wrong_among([=](int, int other) { return first <= other && other < end; });
+  });
+  const int from = halve([&](int first, int end) {
+    return is_wrong_among(
+        [=](int one, int other) { return first <= one && one < end && other == to; });
+  });
+  const std::uint64_t sent = add_up(me == from ? counts.send[to] : 0);
+  const std::uint64_t expected = add_up(me == to ? counts.recv[from] : 0);
+  std::string text = "what some rank sends is not what its peer expects";
+  if (!is_known) return text;
+  text.clear();
+  append(text, "rank %d sends %llu elements to rank %d, which expects %llu", from,
+         static_cast<unsigned long long>(sent), to, static_cast<unsigned long long>(expected));
+  return text;
 }
 
 }  // namespace
@@ -159,6 +178,8 @@ Status CheckedCalls::compare(const Fingerprint& mine, const Counts& counts, Oper
                              const Ranks& ranks) {
   all_.resize(static_cast<std::size_t>(ranks.size));
   Exchange exchange{operation, &mine, all_.data(), sizeof mine, {}};
+  // What each sends and expects is nobody else's affair while it adds up.
+  exchange.sums_last = counts.send != nullptr;
   // A worker may wait for its next command as long as it takes.
   if (operation == Operation::recv_command_u32) exchange.timeout = Timeout::never();
   Status met = ranks.exchange(ranks.backend, exchange);

@@ -22,12 +22,13 @@ struct Fingerprint {
   std::uint64_t count = 0;          ///< Elements, or bytes.
   std::uint64_t registrations = 0;  ///< How many so far, above a digest of their order and sizes.
   std::uint64_t excluded = 0;       ///< Of a shrink: a digest of who left.
-  std::uint64_t extra = 0;          ///< all_to_all_v: a digest of counts. split: the key.
   std::int32_t root = -1;           ///< split: the color.
   Operation operation{};            ///< The form that stands for all forms of it.
   DataType type = DataType::u8;
   std::uint8_t reduction = 0;  ///< 1 + its kind; 0: none.
   std::uint8_t reserved = 0;
+  std::uint64_t extra =
+      0;  ///< all_to_all_v: a digest of counts, of which the sum counts. split: the key.
 
   bool fits(const Fingerprint& other) const;
 };

@@ -53,6 +53,7 @@ class Exchanges {
       ByteVector payload;
     };
     std::vector<Part> parts;
+    bool sums = true;  ///< All of them ask for the sum of their last numbers.
     OutcomeCode code = OutcomeCode::ok;
     std::string verdict;  ///< Why it has failed, once it has.
   };
@@ -60,6 +61,7 @@ class Exchanges {
   static Deadline deadline_of(const Contribution& contribution);
   bool contribute_among(std::uint32_t rank, const Contribution& contribution);
   void complete(const PendingAmong& pending);
+  static std::uint64_t sum_of_tails(const PendingAmong& pending);
   void fail(PendingAmong& pending, OutcomeCode code, std::string text);
   void expire_among();
 

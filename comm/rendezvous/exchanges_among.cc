@@ -1,6 +1,7 @@
 /// Exchanges among some of the ranks.
 
 #include <algorithm>
+#include <string_view>
 
 #include "comm/rendezvous/exchanges.h"
 #include "comm/rendezvous/log.h"
@@ -38,6 +39,7 @@ bool Exchanges::contribute_among(std::uint32_t rank, const Contribution& c) {
     if (++p.arrived == p.parts.size()) among_.erase(entry);
     return true;
   }
+  p.sums = p.sums && among.sums;
   p.parts[among.rank] = {true, rank, c.sequence, {among.payload.begin(), among.payload.end()}};
   p.deadline = p.deadline.earlier(deadline_of(c));
   if (++p.arrived == p.parts.size()) {
@@ -47,18 +49,37 @@ bool Exchanges::contribute_among(std::uint32_t rank, const Contribution& c) {
   return true;
 }
 
+std::uint64_t Exchanges::sum_of_tails(const PendingAmong& p) {
+  std::uint64_t sum = 0;
+  for (const auto& part : p.parts) {
+    ByteReader tail(ByteSpan(part.payload).last(sizeof sum));
+    std::uint64_t number = 0;
+    (void)tail.number(number);
+    sum += number;
+  }
+  return sum;
+}
+
 void Exchanges::complete(const PendingAmong& p) {
   const auto differs = [&](auto what) {
     return std::any_of(p.parts.begin(), p.parts.end(),
                        [&](const auto& part) { return what(part) != what(p.parts.front()); });
   };
   const bool sizes_differ = differs([](const auto& part) { return part.payload.size(); });
-  const bool all_equal = !sizes_differ && !differs([](const auto& part) { return part.payload; });
+  // Of numbers that are added up only the sum goes out: as much to each rank, however many they are.
+  const std::size_t tail = p.sums ? sizeof(std::uint64_t) : 0;
+  const auto head_of = [&](const auto& part) {
+    return std::string_view(reinterpret_cast<const char*>(part.payload.data()),
+                            part.payload.size() - tail);
+  };
+  const bool all_equal = !sizes_differ && !differs(head_of);
   ByteWriter w;
   w.number<std::uint32_t>(all_equal ? 1 : static_cast<std::uint32_t>(p.parts.size()));
-  for (const auto& part : p.parts) {
-    w.bytes(part.payload);
-    if (all_equal) break;
+  if (all_equal) {
+    w.bytes(std::as_bytes(std::span(head_of(p.parts.front()))));
+    if (p.sums) w.number<std::uint64_t>(sum_of_tails(p));
+  } else {
+    for (const auto& part : p.parts) w.bytes(part.payload);
   }
   const std::string text = "ranks exchange different amounts";
   for (const auto& part : p.parts) {

@@ -192,7 +192,7 @@ Result<ByteVector> Member::gather_among(const OutOfBand::Among& ranks, ByteSpan 
   const std::shared_ptr<Channel> channel = this->channel();
   if (channel != nullptr)
     return channel->gather_among({ranks.id, ranks.number, static_cast<std::uint32_t>(ranks.rank),
-                                  static_cast<std::uint32_t>(ranks.size), payload},
+                                  static_cast<std::uint32_t>(ranks.size), payload, ranks.sums_last},
                                  ranks.despite_failures, timeout);
   const std::lock_guard lock(mutex_);
   return down_.copy();

@@ -166,12 +166,19 @@ bool Contribution::decode(ByteSpan body) {
   return payload.size() <= kMaxContribution;
 }
 
+namespace {
+
+/// Beside the size, which is never as large.
+constexpr std::uint32_t kSumsBit = std::uint32_t{1} << 31;
+
+}  // namespace
+
 ByteVector Among::encode() const {
   ByteWriter w;
   w.number<std::uint64_t>(id);
   w.number<std::uint64_t>(number);
   w.number<std::uint32_t>(rank);
-  w.number<std::uint32_t>(size);
+  w.number<std::uint32_t>(size | (sums ? kSumsBit : 0));
   w.bytes(payload);
   return std::move(w).take();
 }
@@ -179,8 +186,10 @@ ByteVector Among::encode() const {
 bool Among::decode(ByteSpan bytes) {
   ByteReader r(bytes);
   if (!r.number(id) || !r.number(number) || !r.number(rank) || !r.number(size)) return false;
+  sums = (size & kSumsBit) != 0;
+  size &= ~kSumsBit;
   payload = r.rest();
-  return rank < size;
+  return rank < size && (!sums || payload.size() >= sizeof(std::uint64_t));
 }
 
 ByteVector Outcome::encode() const {

@@ -123,7 +123,8 @@ struct Among {
   std::uint64_t number = 0;  ///< Of the exchange; each has its own.
   std::uint32_t rank = 0;
   std::uint32_t size = 0;
-  ByteSpan payload;  ///< Borrowed from the frame.
+  ByteSpan payload;   ///< Borrowed from the frame.
+  bool sums = false;  ///< The last 64 bits of each are a number, of which only the sum is asked.
 
   ByteVector encode() const;
   bool decode(ByteSpan bytes);

@@ -109,8 +109,11 @@ Result<Bytes> OutOfBand::gather_among(const Among& ranks, std::span<const std::b
   const detail::ByteSpan given_bytes = reader.rest();
   Bytes out;
   out.reserve(size * bytes);
-  for (std::size_t r = 0; r < (given == 1 ? size : 1); ++r)
+  for (std::size_t r = 0; r < (given == 1 ? size : 1); ++r) {
     out.insert(out.end(), given_bytes.begin(), given_bytes.end());
+    if (given == 1 && ranks.sums_last && r > 0)
+      std::fill(out.end() - sizeof(std::uint64_t), out.end(), std::byte{0});
+  }
   return out;
 }
 

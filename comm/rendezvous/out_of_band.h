@@ -86,10 +86,12 @@ class OutOfBand {
     int rank = 0;              ///< This rank's place among them.
     int size = 0;
     bool despite_failures = false;  ///< For ranks that go on after others were lost.
+    bool sums_last = false;         ///< Of the last 8 bytes, a number, only the sum is asked.
   };
 
   /// The payload, of the same size, of each that takes part, one behind the other. Where all are
-  /// equal the costs grow with the ranks, otherwise with their square.
+  /// equal the costs grow with the ranks, otherwise with their square. With `sums_last` numbers at the
+  /// ends may differ: where all else is equal the first has the sum of all (modulo 2^64), the others 0.
   Result<Bytes> gather_among(const Among& ranks, std::span<const std::byte> payload,
                              std::chrono::milliseconds timeout);
 

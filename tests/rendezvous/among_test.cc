@@ -3,10 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
 
+#include "comm/rendezvous/exchanges.h"
 #include "tests/rendezvous/support.h"
 
 using namespace comm;
@@ -142,4 +144,55 @@ TEST_CASE(
     two.despite_failures = true;
     CHECK(said(channel->gather_among(two, bytes_of("x"), seconds(20))) == "xx");
   });
+}
+
+TEST_CASE("among: numbers at the end are added up where all else is equal, or told one by one") {
+  const Watchdog watchdog("sums");
+  on_all(4, [](int rank, Channel& channel) {
+    OutOfBand::Among ranks{.id = 7, .rank = rank, .size = 4, .sums_last = true};
+    const auto told = [&](const std::string& head, std::uint64_t number) {
+      std::string payload = head;
+      payload.append(reinterpret_cast<const char*>(&number), sizeof number);
+      Result<Bytes> all = channel->gather_among(ranks, bytes_of(payload), seconds(20));
+      ++ranks.number;
+      REQUIRE_MESSAGE(all.ok(), all.message());
+      std::string text;
+      for (std::size_t at = 0; at < all->size(); at += payload.size()) {
+        std::memcpy(&number, all->data() + at + head.size(), sizeof number);
+        text += text_of(*all).substr(at, head.size()) + std::to_string(number) + " ";
+      }
+      return text;
+    };
+    const auto mine = static_cast<std::uint64_t>(rank);
+    CHECK(told("same", mine + 1) == "same10 same0 same0 same0 ");
+    CHECK(told("", ~std::uint64_t{0}) == std::to_string(~std::uint64_t{0} - 3) + " 0 0 0 ");
+    CHECK(told(rank == 2 ? "odd" : "two", mine) == "two0 two1 odd2 two3 ");
+    // Where one rank asks for all, all get all.
+    ranks.sums_last = rank != 1;
+    CHECK(told("x", mine) == "x0 x1 x2 x3 ");
+  });
+}
+
+TEST_CASE("among: what agrees costs each rank the same, however many they are") {
+  using namespace comm::detail;
+  std::size_t bytes_for_each[2] = {};
+  for (const std::uint32_t size : {4U, 400U}) {
+    std::size_t bytes = 0;
+    Exchanges exchanges(size, [&](std::uint32_t, const SharedFrame& f) { bytes += f->size(); });
+    for (std::uint32_t rank = 0; rank < size; ++rank) {
+      ByteVector fingerprint(48);
+      fingerprint[40] = static_cast<std::byte>(rank);
+      comm::detail::Among among{1, 0, rank, size, fingerprint, true};
+      const ByteVector payload = among.encode();
+      Contribution contribution;
+      contribution.sequence = comm::detail::Among::kSequenceBit;
+      contribution.kind = ExchangeKind::among;
+      contribution.timeout_ms = 1000;
+      contribution.payload = payload;
+      REQUIRE(exchanges.contribute(rank, contribution));
+    }
+    bytes_for_each[size == 4 ? 0 : 1] = bytes / size;
+  }
+  CHECK(bytes_for_each[0] == bytes_for_each[1]);
+  CHECK(bytes_for_each[0] < 100);
 }

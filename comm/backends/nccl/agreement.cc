@@ -36,8 +36,8 @@ void State::open_log() {
 Status State::exchange(const Exchange& exchange) {
   if (!is_open()) return refuse(exchange.operation);
   agreement.begin_epoch(epoch.load());
-  const OutOfBand::Among among{agreement.id, agreement.exchanges++, rank, world_size,
-                               ignores_channel};
+  const OutOfBand::Among among{agreement.id, agreement.exchanges++, rank,
+                               world_size,   ignores_channel,       exchange.sums_last};
   // What has no deadline has one after all: how long a channel can count, some weeks.
   constexpr std::int64_t kWeeks = std::int64_t{UINT32_MAX} * 1'000'000;
   const auto own = std::chrono::nanoseconds(config.collective_timeout).count();

@@ -290,6 +290,10 @@ TEST_CASE("trap 31, fault 52: two communicators in opposite orders end by the de
     CHECK_MESSAGE(!s.ok(), "must not be complete");
     const std::string why = said(s);
     CHECK_MESSAGE((has(why, "all_reduce") || has(why, "broadcast")), why);
+    // Each has called something else on the one that the ranks can compare.
+    const std::string both = said(c.barrier_wait());
+    CHECK_MESSAGE(has(both, "rank 0 has submitted 4 (last all_reduce)"), both);
+    CHECK_MESSAGE(has(both, "rank 1 has submitted 4 (last broadcast_async)"), both);
     CHECK(said(c.abort()) == "ok");
     CHECK(said(other->abort()) == "ok");
   });

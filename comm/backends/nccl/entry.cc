@@ -48,6 +48,10 @@ void Entry::enter(bool even_unhealthy) {
     case Operation::send_recv: state_.messages.fetch_add(1, std::memory_order_relaxed); break;
     default: state_.count();
   }
+  if (operation_ != Operation::register_buffer && operation_ != Operation::deregister_buffer) {
+    state_.last_entered.store(operation_);
+    state_.entered_at.store(state_.collectives());
+  }
   status_ = state_.settle(comm_, operation_, deadline);
   if (!status_.ok()) leave();
 }

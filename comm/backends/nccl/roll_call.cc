@@ -11,7 +11,7 @@
 namespace comm::detail::nccl {
 namespace {
 
-/// How long a rank has to answer. A watchdog looks up ten times a second, or sooner.
+/// How long a rank has to answer. A watchdog looks up five times a second, or sooner.
 constexpr std::chrono::milliseconds kPatience{500};
 constexpr std::uint64_t kRollCallId = 0x726f6c6c'63616c6cU;
 constexpr std::uint64_t kSlowWaitId = 0x736c6f77'77616974U;
@@ -106,7 +106,7 @@ namespace {
 /// What the ranks' watchdogs say of themselves in exchange `number`, in words.
 std::string ask_all(State& state, std::uint64_t id, std::uint64_t number) {
   const RollCall::Answer mine{state.collectives(),
-                              static_cast<std::uint32_t>(state.lock->operation()),
+                              static_cast<std::uint32_t>(state.last_operation()),
                               state.messages.load(std::memory_order_relaxed)};
   const OutOfBand::Among all{id, number, state.rank, state.world_size, true};
   Result<Bytes> told =

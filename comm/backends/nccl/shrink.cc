@@ -95,13 +95,18 @@ Result<std::shared_ptr<State>> rebuild(State& state, const Rest& rest, const Wis
   part->open_log();
   Status made = part->connect_as(wish.id, Operation::shrink, deadline);
   state.lock->unlock();
-  // Another rank has failed that this one had not heard of: what there was is of no use.
-  if (wish.failed != 0 && state.is_open())
+  return finish(std::move(part), std::move(made), state, Operation::shrink, deadline);
+}
+
+/// What has failed is of no use any more, and what it has under way could keep the GPU from all else:
+/// where NCCL shrinks, it ends that by itself.
+void give_up(State& state) {
+  if (state.is_open())
     state
         .poison(state.error(StatusCode::peer_lost, 0, Operation::shrink,
                             "a rank that remains says that this communicator has failed"))
         .ignore();
-  return finish(std::move(part), std::move(made), state, Operation::shrink, deadline);
+  state.abort_native().ignore();
 }
 
 }  // namespace
@@ -133,6 +138,7 @@ Result<std::shared_ptr<State>> shrink(State& state, const ops::Shrink& op) {
                        "that are gone, start again, or use abort_on_failure = false",
                        agreed.message());
   if (!agreed.ok()) wish.has_native = 1;
+  if (wish.has_native == 0 && wish.failed != 0) give_up(state);
 
   if (!state.lock_until(Operation::shrink, deadline))
     return state.error(StatusCode::timeout, 0, Operation::shrink,

@@ -107,6 +107,11 @@ struct State : HotState, std::enable_shared_from_this<State> {
   /// Submitted in this epoch besides: between two ranks.
   std::atomic<std::uint32_t> messages{0};
 
+  /// The last that went the long way, and how many there were then; on the short way (`HotState::enter`)
+  /// goes nothing but all_reduce, which writes down no more than that there is one more.
+  std::atomic<Operation> last_entered{Operation::attempt_reconnect};
+  std::atomic<std::uint64_t> entered_at{0};
+
   mutable RollCall roll;
   SlowWait slow;
   Told told;  ///< Which threads know of which epoch's failure.
@@ -131,6 +136,10 @@ struct State : HotState, std::enable_shared_from_this<State> {
     return (gate.load(std::memory_order_acquire) & (kUnhealthy | kLeftOut)) == 0;
   }
   std::uint64_t collectives() const { return __atomic_load_n(&submitted, __ATOMIC_RELAXED); }
+  /// The last operation of this communicator; the device lock knows that of the GPU.
+  Operation last_operation() const {
+    return collectives() > entered_at.load() ? Operation::all_reduce : last_entered.load();
+  }
   Deadline collective_deadline() const { return Deadline(config.collective_timeout); }
 
   // health.cc

@@ -5,8 +5,7 @@
 /// docs/reliability.md has figures.
 ///
 /// `WaitPolicy` is how a thread of the host waits for a GPU. Its sleeps are a part of what has been
-/// waited already: an eighth at first, a thousandth of a long wait, and by about that part a wait
-/// ends late.
+/// waited already: an eighth at first, 0.4 % of a long wait, and by about that part a wait ends late.
 ///
 ///     config.waiting.spin = std::chrono::milliseconds(2);  // A core for the lowest latency.
 ///
@@ -27,7 +26,7 @@ namespace comm {
 struct WaitPolicy {
   std::chrono::microseconds spin{20};    ///< Until so long after its begin a wait spins,
   std::chrono::microseconds yield{200};  ///< and until so long it yields.
-  std::chrono::microseconds longest_sleep{10'000};
+  std::chrono::microseconds longest_sleep{50'000};
 };
 
 struct HostWaitPolicy {

@@ -1,3 +1,5 @@
+#include <pthread.h>
+
 #include <algorithm>
 
 #include "comm/backends/nccl/state.h"
@@ -44,6 +46,8 @@ void look_after(State& state, Clock::time_point& since) {
 void State::begin_counts() noexcept {
   __atomic_store_n(&submitted, std::uint64_t{0}, __ATOMIC_RELAXED);
   messages.store(0);
+  last_entered.store(Operation::attempt_reconnect);
+  entered_at.store(0);
 }
 
 Status State::start_watchdog() {
@@ -55,14 +59,21 @@ Status State::start_watchdog() {
   return watchdog.start([this] {
     using std::chrono::milliseconds;
     watchdog_thread.store(this_thread());
+    (void)::pthread_setname_np(::pthread_self(), "comm-watchdog");
     const auto tick = std::clamp(config.collective_timeout / 8, milliseconds(5), milliseconds(100));
     Clock::time_point since = Clock::now();
+    std::uint64_t seen = 0;
+    bool is_quiet = false;
     std::unique_lock<std::mutex> guard(watchdog_mutex);
     while (!watchdog_stops) {
-      watchdog_wakes.wait_for(guard, tick);
+      // Half as often where nothing is submitted: an idle worker is to take no core, not even this.
+      watchdog_wakes.wait_for(guard, is_quiet ? 2 * tick : tick);
       if (watchdog_stops) return;
       guard.unlock();
       look_after(*this, since);
+      const std::uint64_t now = collectives() + messages.load(std::memory_order_relaxed);
+      is_quiet = now == seen && is_open() && !lock->is_marked(static_cast<const HotState*>(this));
+      seen = now;
       guard.lock();
     }
   });

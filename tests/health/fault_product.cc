@@ -15,20 +15,18 @@
 #include <barrier>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <random>
-#include <set>
 #include <thread>
 
 #include "comm/backends/nccl.h"
 #include "comm/rendezvous/listener.h"
 #include "comm/testing/simulated/report.h"
 #include "tests/health/board.h"
+#include "tests/health/device_buffers.h"
 #include "tests/health/faults.h"
+#include "tests/health/outcome_table.h"
 
 namespace {
 
@@ -56,136 +54,10 @@ struct Outcome {
   bool right = true;
 };
 
-class Memory {
- public:
-  explicit Memory(int world) {
-    for (float*& block : blocks_)
-      (void)cudaMalloc(reinterpret_cast<void**>(&block),
-                       static_cast<std::size_t>(world) * kMostCount * sizeof(float));
-    (void)cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
-  }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  ~Memory() {
-    (void)cudaStreamDestroy(stream);
-    for (float* block : blocks_) (void)cudaFree(block);
-  }
-  float* send() const { return blocks_[0]; }
-  float* recv() const { return blocks_[1]; }
-  void fill(const std::vector<float>& values) const {
-    for (float* block : blocks_)
-      (void)cudaMemcpy(block, values.data(), values.size() * sizeof(float), cudaMemcpyHostToDevice);
-  }
-  bool holds(const std::vector<float>& values) const {
-    std::vector<float> found(values.size());
-    (void)cudaMemcpy(found.data(), blocks_[1], values.size() * sizeof(float),
-                     cudaMemcpyDeviceToHost);
-    return found == values;
-  }
-
-  cudaStream_t stream = nullptr;
-
- private:
-  float* blocks_[2] = {};
-};
-
-/// Puts `call` into a graph, launches it, and destroys it when the rank is done with it.
-class Captured {
- public:
-  explicit Captured(cudaStream_t stream) : stream_(stream) {}
-  Captured(const Captured&) = delete;
-  Captured& operator=(const Captured&) = delete;
-  ~Captured() {
-    if (exec_ != nullptr) (void)cudaGraphExecDestroy(exec_);
-    if (graph_ != nullptr) (void)cudaGraphDestroy(graph_);
-  }
-  template <class Call>
-  Status launch(Call call) {
-    (void)cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal);
-    Status s = call();
-    const cudaError_t ended = cudaStreamEndCapture(stream_, &graph_);
-    if (!s.ok()) return s;
-    if (ended != cudaSuccess || cudaGraphInstantiate(&exec_, graph_, 0) != cudaSuccess ||
-        cudaGraphLaunch(exec_, stream_) != cudaSuccess)
-      return make_error(StatusCode::cuda, static_cast<int>(ended), "the graph cannot be launched");
-    return s;
-  }
-
- private:
-  cudaStream_t stream_;
-  cudaGraph_t graph_ = nullptr;
-  cudaGraphExec_t exec_ = nullptr;
-};
-
-/// What became of each operation and fault: the table of the documentation.
-class Table {
- public:
-  void add(const Case& c, const std::string& what) { cells_[{c.kind, c.trouble}].insert(what); }
-  /// One line for each entry, for the process that puts tables together.
-  void write(std::FILE* file) const {
-    for (const auto& [where, entries] : cells_)
-      for (const std::string& what : entries)
-        std::fprintf(file, "%d %d %s\n", static_cast<int>(where.first),
-                     static_cast<int>(where.second), what.c_str());
-  }
-  /// Reads such lines; returns the number after them, which is how many cases were run.
-  int read(std::FILE* file) {
-    int kind = 0, trouble = 0;
-    char what[64];
-    while (std::fscanf(file, "%d %d %63s", &kind, &trouble, what) == 3)
-      cells_[{static_cast<Kind>(kind), static_cast<Trouble>(trouble)}].insert(what);
-    return kind;
-  }
-  static std::string heading() {
-    std::string text = "| operation |";
-    for (int t = 0; t < kTroubles; ++t)
-      text += std::string(" ") + name_of(static_cast<Trouble>(t)) + " |";
-    return text;
-  }
-  /// Whether the document has a row for each operation and a column for each fault.
-  static bool is_in(const std::string& path) {
-    std::ifstream file(path);
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
-    const std::size_t at = text.find(heading() + "\n");
-    std::size_t line = at == std::string::npos ? at : text.find('\n', text.find('\n', at) + 1);
-    for (int k = 0; k < kKinds && line != std::string::npos; ++k) {
-      const std::size_t next = text.find('\n', line + 1);
-      const std::string row = text.substr(line + 1, next - line - 1);
-      const auto bars = std::count(row.begin(), row.end(), '|');
-      if (row.find(std::string("| `") + name_of(static_cast<Kind>(k)) + "` |") ==
-              std::string::npos ||
-          bars != kTroubles + 2)
-        return false;
-      line = next;
-    }
-    return line != std::string::npos;
-  }
-  void print() const {
-    std::printf("%s", heading().c_str());
-    std::printf("\n|---|");
-    for (int t = 0; t < kTroubles; ++t) std::printf("---|");
-    std::printf("\n");
-    for (int k = 0; k < kKinds; ++k) {
-      std::printf("| `%s` |", name_of(static_cast<Kind>(k)));
-      for (int t = 0; t < kTroubles; ++t) {
-        const auto cell = cells_.find({static_cast<Kind>(k), static_cast<Trouble>(t)});
-        std::string text;
-        if (cell != cells_.end())
-          for (const std::string& what : cell->second) text += (text.empty() ? "" : ", ") + what;
-        std::printf(" %s |", text.empty() ? "–" : text.c_str());
-      }
-      std::printf("\n");
-    }
-  }
-
- private:
-  std::map<std::pair<Kind, Trouble>, std::set<std::string>> cells_;
-};
-
 /// Ranks as threads, which all run the same cases one after the other.
 class World {
  public:
-  World(int size, const std::vector<Case>& cases, Table& table, std::int64_t until_ms)
+  World(int size, const std::vector<Case>& cases, OutcomeTable& table, std::int64_t until_ms)
       : size_(size),
         cases_(cases),
         table_(table),
@@ -227,7 +99,7 @@ class World {
 
   void live(int rank) {
     (void)cudaSetDevice(rank);
-    const Memory memory(size_);
+    const DeviceBuffers memory(size_, kMostCount);
     auto made = Communicator<Nccl>::create(config(rank));
     if (!made.ok()) return complain("create: " + std::string(made.message()));
     std::optional<Communicator<Nccl>> c(std::move(*made));
@@ -255,7 +127,7 @@ class World {
     inject(c.trouble, native_call(c.kind, size_, c.count * sizeof(float)), c.victim);
   }
 
-  void one_case(Communicator<Nccl>& c, const Case& which, const Memory& memory, int rank) {
+  void one_case(Communicator<Nccl>& c, const Case& which, const DeviceBuffers& memory, int rank) {
     Task task{which.kind, which.count, 0, static_cast<int>(which.count)};
     memory.fill(input(task, rank, size_));
     Outcome& outcome = outcomes_[static_cast<std::size_t>(rank)];
@@ -300,11 +172,11 @@ class World {
                          which.trouble == Trouble::leaves);
       if (o.status.ok() || acts) continue;
       ++failed;
-      table_.add(which, to_string(o.status.code()));
+      table_.add(which.kind, which.trouble, to_string(o.status.code()));
       if (is_harmless(which.trouble)) complain(describe(which, rank) + message);
       if (!is_named(which, message)) complain(describe(which, rank) + "names nobody: " + message);
     }
-    if (failed == 0) table_.add(which, "ok");
+    if (failed == 0) table_.add(which.kind, which.trouble, "ok");
     const bool must_fail =
         !is_harmless(which.trouble) && which.trouble != Trouble::lost_event && !may_pass(which);
     if (failed == 0 && must_fail) complain(describe(which, 0) + "nobody was told");
@@ -344,8 +216,8 @@ class World {
             which.trouble == Trouble::lost_event);
   }
 
-  void come_back(std::optional<Communicator<Nccl>>& c, const Case& which, const Memory& memory,
-                 int rank) {
+  void come_back(std::optional<Communicator<Nccl>>& c, const Case& which,
+                 const DeviceBuffers& memory, int rank) {
     simulated::clear_faults();
     if (rank == which.victim && which.trouble == Trouble::leaves) {
       c.reset();
@@ -395,7 +267,7 @@ class World {
 
   const int size_;
   const std::vector<Case>& cases_;
-  Table& table_;
+  OutcomeTable& table_;
   const std::int64_t until_ms_;
   std::shared_ptr<Listener> listener_;
   std::barrier<> step_;
@@ -440,7 +312,7 @@ int main(int argc, char** argv) {
     if (argument.rfind("--seed=", 0) == 0) seed = std::strtoull(value, nullptr, 10);
     if (argument.rfind("--seconds=", 0) == 0) seconds = std::strtoll(value, nullptr, 10);
     if (argument.rfind("--only=", 0) == 0) only = value;
-    if (argument.rfind("--check=", 0) == 0 && !Table::is_in(value)) {
+    if (argument.rfind("--check=", 0) == 0 && !OutcomeTable::is_in(value)) {
       std::fprintf(stderr, "%s lacks the table that --table prints\n", value);
       return 1;
     }
@@ -469,7 +341,7 @@ int main(int argc, char** argv) {
         for (std::size_t i = static_cast<std::size_t>(shard); i < cases.size();
              i += static_cast<std::size_t>(shards))
           own.push_back(cases[i]);
-        Table table;
+        OutcomeTable table;
         World world(size, own, table, seconds == 0 ? 0 : now_ms() + 1000 * seconds);
         const int complaints = world.run();
         std::FILE* out = fdopen(ends[1], "w");
@@ -482,7 +354,7 @@ int main(int argc, char** argv) {
       parts.push_back({pid, fdopen(ends[0], "r")});
     }
   }
-  Table table;
+  OutcomeTable table;
   int cases_run = 0, failed = 0;
   for (const Part& part : parts) {
     cases_run += table.read(part.out);

@@ -41,15 +41,16 @@ class [[nodiscard]] Result {
       : status_(std::move(other).status()),
         storage_(status_.ok() ? Storage(std::move(other.storage_.value)) : Storage()) {}
 
-  constexpr Result& operator=(Result&& other) noexcept {
-    if (this == &other) return *this;
+  // Returns nothing, as that of Status.
+  // NOLINTNEXTLINE(misc-unconventional-assign-operator)
+  constexpr void operator=(Result&& other) noexcept {
+    if (this == &other) return;
     if (ok() && other.ok() && std::is_move_assignable_v<T>) {
       if constexpr (std::is_move_assignable_v<T>) storage_.value = std::move(other.storage_.value);
-      return *this;
+      return;
     }
     this->~Result();
     ::new (static_cast<void*>(this)) Result(std::move(other));
-    return *this;
   }
   Result(const Result&) = delete;
   Result& operator=(const Result&) = delete;

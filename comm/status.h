@@ -72,13 +72,13 @@ class [[nodiscard]] Status {
   constexpr explicit Status(const detail::StatusError& constant) noexcept : error_(&constant) {}
 
   constexpr Status(Status&& other) noexcept : error_(other.error_) { other.error_ = nullptr; }
-  constexpr Status& operator=(Status&& other) noexcept {
-    if (this != &other) {
-      reset();
-      error_ = other.error_;
-      other.error_ = nullptr;
-    }
-    return *this;
+  // Returns nothing: nvcc would warn of each `status = call();`, that it discards what is [[nodiscard]].
+  // NOLINTNEXTLINE(misc-unconventional-assign-operator)
+  constexpr void operator=(Status&& other) noexcept {
+    if (this == &other) return;
+    reset();
+    error_ = other.error_;
+    other.error_ = nullptr;
   }
   Status(const Status&) = delete;
   Status& operator=(const Status&) = delete;

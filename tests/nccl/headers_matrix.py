@@ -31,8 +31,7 @@ NCCL_WHEELS = ["nvidia-nccl-cu12"]  # The header in -cu13's is the same.
 CUDA_WHEELS = [("nvidia-cuda-runtime-cu12", "nvidia-cuda-nvcc-cu12"), ("nvidia-cuda-runtime", "nvidia-cuda-crt")]
 
 FLAGS = ["-std=c++20", "-fsyntax-only", "-fno-exceptions", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
-# 2810: nvcc takes an assignment to a [[nodiscard]] type for a value that is dropped.
-NVCC_FLAGS = ["-std=c++20", "-x", "cu", "-ccbin=g++", "-diag-suppress=2810", "-Werror=all-warnings", "-c", "-o", os.devnull]
+NVCC_FLAGS = ["-std=c++20", "-x", "cu", "-ccbin=g++", "-Werror=all-warnings", "-c", "-o", os.devnull]
 
 PARTS = {
     "backend": ["comm/backends/nccl/*.cc"],

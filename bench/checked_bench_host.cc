@@ -8,7 +8,7 @@
 
 namespace {
 
-using comm::Checked, comm::Communicator, comm::Host, comm::Status;
+using comm::Checked, comm::Communicator, comm::Host;
 
 Host::Config config_of(int, comm::LaunchConfig launch) {
   Host::Config config;

@@ -11,7 +11,7 @@
 
 namespace {
 
-using comm::Checked, comm::Communicator, comm::DeviceSpan, comm::Nccl, comm::Status;
+using comm::Checked, comm::Communicator, comm::DeviceSpan, comm::Nccl;
 
 comm::NcclConfig config_of(int rank, comm::LaunchConfig launch) {
   comm::NcclConfig config;

@@ -6,7 +6,9 @@
 
 #include <atomic>
 #include <barrier>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -32,6 +34,12 @@ std::string at(const Communicator<Nccl>& c, int seq) {
   const std::string rank = std::to_string(c.rank());
   return "on rank " + rank + " of " + std::to_string(c.world_size()) + " (GPU " + rank +
          ", epoch " + std::to_string(c.epoch()) + ", seq " + std::to_string(seq) + "): ";
+}
+
+std::string joined(std::initializer_list<std::string_view> parts) {
+  std::string text;
+  for (const std::string_view part : parts) text += part;
+  return text;
 }
 
 /// NCCL's last message, which another test may have left, is not looked at.
@@ -67,7 +75,7 @@ TEST_CASE("errors: a call of NCCL's that fails, what is refused after it, and af
       const comm::Status refused = c.all_reduce(x.span());
       CHECK(refused.native_code() == ncclSystemError);
       CHECK(without_last_message(said(refused)) ==
-            "unhealthy: all_reduce " + at(c, 2) + kRefused + cause + kAgain);
+            joined({"unhealthy: all_reduce ", at(c, 2), kRefused, cause, kAgain}));
       CHECK(said(c.attempt_reconnect()) == "ok");
     }
   });
@@ -97,7 +105,7 @@ TEST_CASE("errors: messages name the peer, and the peer learns whose call failed
                                    ? c.recv_from(y.span(), 1)
                                    : c.send_recv(x.span(), 1, y.span(), 1).status().copy();
         CHECK(without_last_message(said(s)) ==
-              "nccl: " + operation + " " + at(c, 2) + test.peers + failed);
+              joined({"nccl: ", operation, " ", at(c, 2), test.peers, failed}));
       } else {
         while (c.is_healthy()) std::this_thread::yield();
         const std::string told = without_last_message(said(c.barrier()));
@@ -181,7 +189,7 @@ TEST_CASE("errors: a rank that left, and one that closed with work of all ranks 
 TEST_CASE("errors: what fails while a communicator is made, divided or reconnected says so") {
   const NoReports none;
   std::atomic<int> done{0};
-  on_ranks(1, [&](int, NcclConfig config) {
+  on_ranks(1, [&](int, const NcclConfig& config) {
     comm::simulated::inject({.call = "ncclCommInitRankConfig", .value = ncclInvalidUsage});
     CHECK(without_last_message(said(Communicator<Nccl>::create(config))) ==
           "nccl: create on rank 0 of 1 (GPU 0, epoch 0, seq 0): ncclCommInitRankConfig failed: "

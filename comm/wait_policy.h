@@ -26,7 +26,7 @@ namespace comm {
 struct WaitPolicy {
   std::chrono::microseconds spin{20};    ///< Until so long after its begin a wait spins,
   std::chrono::microseconds yield{200};  ///< and until so long it yields.
-  std::chrono::microseconds longest_sleep{50'000};
+  std::chrono::microseconds longest_sleep{20'000};
 };
 
 struct HostWaitPolicy {

@@ -43,6 +43,11 @@ void Channel::connection_ended(const std::string& how) {
        0);
 }
 
+void Channel::connection_failed(int errno_value) {
+  if (!is_silence(errno_value)) return connection_ended(error_text(errno_value));
+  connection_ended(format("no answer over the network; it, or rank %d itself, is cut off", rank_));
+}
+
 Status Channel::failure() const {
   return failure_.copy();
 }
@@ -90,10 +95,10 @@ void Channel::read_news() {
     const Moved m = receive(fd_.get(), buffer.data(), buffer.size());
     if (m.kind == Moved::some) {
       reader_.append(ByteSpan(buffer.data(), m.bytes));
+    } else if (m.kind == Moved::error || (m.kind == Moved::closed && send_error_ != 0)) {
+      connection_failed(m.kind == Moved::error ? m.errno_value : send_error_.load());
     } else if (m.kind == Moved::closed) {
       connection_ended("it closed the connection");
-    } else if (m.kind == Moved::error) {
-      connection_ended(error_text(m.errno_value));
     } else if (process_ended) {
       connection_ended("its process has ended");
     } else if (root_process_ &&
@@ -235,7 +240,9 @@ Result<ByteVector> Channel::take_outcome(Waiting& waiting) {
 
 bool Channel::send(ByteSpan frame, Deadline deadline) {
   const std::lock_guard lock(send_mutex_);
-  return send_all(fd_.get(), frame, deadline);
+  if (send_all(fd_.get(), frame, deadline)) return true;
+  if (!deadline.passed()) send_error_ = errno;
+  return false;
 }
 
 void Channel::notify(std::string_view text) {

@@ -53,6 +53,7 @@ class Channel {
   void on_frame(const Frame& frame);
   void fail(Status status, int lost_rank);
   void connection_ended(const std::string& how);
+  void connection_failed(int errno_value);
   Status failure() const;
   /// One exchange under way; it lies with the thread that waits for its end.
   struct Waiting {
@@ -84,7 +85,8 @@ class Channel {
   bool is_reading_ = false;          ///< A thread that waits does the reading.
   std::map<std::uint64_t, Waiting*> waiting_;  ///< By sequence number.
   bool root_left_ = false;
-  bool ended_ = false;  ///< The connection is of no more use.
+  std::atomic<int> send_error_{0};  ///< Who meets it first is the only one that is told.
+  bool ended_ = false;              ///< The connection is of no more use.
   std::string why_ended_ = "this rank has left";
   UniqueFd fd_;
   UniqueFd root_process_;

@@ -19,6 +19,7 @@ bool Connection::flush() {
     if (m.kind == Moved::would_block) return true;
     if (m.kind != Moved::some) {
       problem = error_text(m.errno_value);
+      problem_errno = m.errno_value;
       output.clear();
       return false;
     }

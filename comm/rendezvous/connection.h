@@ -47,7 +47,8 @@ struct Connection {
   Deadline deadline = Deadline::never();  ///< Of the handshake, or until which its owner waits.
   UniqueFd process;                       ///< Readable when the rank's process has ended.
   std::string problem;                    ///< Why sending failed.
-  bool wants_write = false;               ///< What epoll was last told.
+  int problem_errno = 0;
+  bool wants_write = false;  ///< What epoll was last told.
   std::deque<SharedFrame> output;
   std::size_t output_offset = 0;
 };

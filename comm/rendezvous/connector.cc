@@ -165,7 +165,8 @@ Connector::Step Connector::try_one(const SocketAddress& address, bool is_only, D
   const Deadline limit = deadline.earlier(Deadline::in(patience));
   const std::string where = address.text();
   joined = Joined();
-  if (!connect_to(address, limit, joined.fd)) {
+  // A question that got lost is asked again after one, three, seven seconds and so on; anew is sooner.
+  if (!connect_to(address, limit.earlier(Deadline::in(kFirstPatience)), joined.fd)) {
     const int e = errno;
     return retry("cannot connect to rank 0 at " + where + ": " + error_text(e) +
                  (e == ECONNREFUSED ? " (is rank 0 running?)" : ""));

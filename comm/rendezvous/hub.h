@@ -88,6 +88,7 @@ class Hub {
   void expel(Slot& slot, const std::string& why);
   void find_forming_deadline();
   bool is_still_there(Connection& c);
+  static Refusal claimed_twice(const Connection& first, const Connection& second);
   void admit(Connection& c);
   void refuse(Connection& c, const Refusal& refusal);
   void note_offence(const Refusal& refusal);
@@ -99,6 +100,11 @@ class Hub {
   void send_progress();
   std::string roll_call() const;
   std::vector<std::uint32_t> missing_ranks() const;
+
+  // Connections over which nothing comes: hub_silence.cc.
+  std::string describe_silence(const Connection& c) const;
+  bool holds_in_doubt(Connection& newcomer, Connection& before);
+  void settle_doubts();
 
   // What ranks say and how they go: hub_members.cc.
   void on_member_frame(Connection& c, const Frame& frame);
@@ -132,6 +138,10 @@ class Hub {
   std::vector<Slot> slots_;
   std::uint32_t joined_ = 0;
   std::map<std::uint32_t, Connection*> parked_;
+  struct Doubt {
+    std::uint64_t newcomer, before;  ///< Connections, by id.
+  };
+  std::vector<Doubt> doubts_;
   Deadline forming_deadline_ = Deadline::never();
   Deadline offence_deadline_ = Deadline::never();
   Deadline progress_due_ = Deadline::never();

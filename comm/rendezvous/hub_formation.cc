@@ -47,21 +47,16 @@ Refusal Hub::place_in_roster(Connection& c) {
                    phase_ == Phase::forming ? "what forms is" : "the next is",
                    static_cast<unsigned long long>(epoch_next_))};
   }
-  const auto duplicate_of = [&](const Connection& other) -> Refusal {
-    return {Reason::duplicate_rank,
-            format("rank %u was claimed twice: by pid %u on %s (%s) and by pid %u on %s (%s)",
-                   hello.rank, other.hello.process.pid, printable(other.hello.host).c_str(),
-                   other.peer.c_str(), hello.process.pid, printable(hello.host).c_str(),
-                   c.peer.c_str())};
-  };
   const Slot& slot = slots_[hello.rank];
   if (phase_ == Phase::forming) {
     if (slot.kind == Slot::joined && is_still_there(*slot.connection)) {
       const bool is_new = slot.connection->hello.instance != hello.instance;
       const bool asks = hello.epoch != kAnyEpoch;
       const bool other_asks = slot.connection->hello.epoch != kAnyEpoch;
-      if (is_new && (!may_take_epoch() || asks == other_asks))
-        return duplicate_of(*slot.connection);
+      if (is_new && (!may_take_epoch() || asks == other_asks)) {
+        if (holds_in_doubt(c, *slot.connection)) return {};
+        return claimed_twice(*slot.connection, c);
+      }
       // When a whole job is started again, the process that knows of an epoch is of the job before.
       if (is_new && asks)
         return {Reason::stale_epoch,
@@ -81,11 +76,16 @@ Refusal Hub::place_in_roster(Connection& c) {
   // asks for the next epoch is ahead of the others.
   if (hello.rank == 0 ||
       (hello.epoch == kAnyEpoch && slot.kind == Slot::joined && is_still_there(*slot.connection))) {
-    return duplicate_of(slot.connection != nullptr ? *slot.connection : *connections_.at(0));
+    Connection& first = slot.connection != nullptr ? *slot.connection : *connections_.at(0);
+    if (holds_in_doubt(c, first)) return {};
+    return claimed_twice(first, c);
   }
   if (const auto found = parked_.find(hello.rank);
       found != parked_.end() && is_still_there(*found->second)) {
-    if (found->second->hello.instance != hello.instance) return duplicate_of(*found->second);
+    if (found->second->hello.instance != hello.instance) {
+      if (holds_in_doubt(c, *found->second)) return {};
+      return claimed_twice(*found->second, c);
+    }
     lose(*found->second, "it connected anew");
   }
   send_verdict(c, Reason::none, "waiting for rank 0 to begin the next epoch");
@@ -142,6 +142,14 @@ bool Hub::is_still_there(Connection& c) {
   const State before = c.state;
   if (!c.is_local()) read_from(c);
   return c.state == before;
+}
+
+Refusal Hub::claimed_twice(const Connection& first, const Connection& second) {
+  return {Reason::duplicate_rank,
+          format("rank %u was claimed twice: by pid %u on %s (%s) and by pid %u on %s (%s)",
+                 second.hello.rank, first.hello.process.pid, printable(first.hello.host).c_str(),
+                 first.peer.c_str(), second.hello.process.pid, printable(second.hello.host).c_str(),
+                 second.peer.c_str())};
 }
 
 void Hub::admit(Connection& c) {

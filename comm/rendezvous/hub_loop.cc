@@ -200,8 +200,10 @@ void Hub::read_from(Connection& c) {
       if (m.bytes < buffer.size()) return;
       continue;
     }
-    return lose(c, m.kind == Moved::closed ? "it closed the connection"
-                                           : "connection failed: " + error_text(m.errno_value));
+    // An error that sending met is not said again.
+    const int e = m.kind == Moved::error ? m.errno_value : c.problem_errno;
+    if (is_silence(e)) return lose(c, describe_silence(c));
+    return lose(c, e == 0 ? "it closed the connection" : "connection failed: " + error_text(e));
   }
 }
 
@@ -243,7 +245,7 @@ void Hub::flush_and_bury() {
     if (c.state != State::dead && !c.flush()) {
       // Its last words, which may say why, are still to be read.
       if (c.state == State::member) read_from(c);
-      lose(c, "sending failed: " + c.problem);
+      lose(c, is_silence(c.problem_errno) ? describe_silence(c) : "sending failed: " + c.problem);
     }
     if (c.state == State::dead) {
       if (!c.is_local()) connections_.erase(found);
@@ -265,6 +267,8 @@ int Hub::wait_time() {
   Deadline next = exchanges_.next_deadline().earlier(forming_deadline_).earlier(offence_deadline_);
   next = next.earlier(progress_due_).earlier(accept_paused_until_);
   for (const auto& [rank, connection] : parked_) next = next.earlier(connection->deadline);
+  // Nothing announces an acknowledgement.
+  if (!doubts_.empty()) next = next.earlier(Deadline::in(Milliseconds(20)));
   while (!strangers_.empty()) {
     const auto found = connections_.find(strangers_.front());
     if (found != connections_.end() &&
@@ -295,6 +299,7 @@ void Hub::run_timers() {
     strangers_.pop_front();
   }
   exchanges_.expire();
+  settle_doubts();
   formation_timers();
 }
 

@@ -126,6 +126,28 @@ SocketAddress peer_address(int fd) {
   return a;
 }
 
+bool is_silence(int errno_value) {
+  return errno_value == ETIMEDOUT || errno_value == EHOSTUNREACH || errno_value == ENETUNREACH ||
+         errno_value == EHOSTDOWN || errno_value == ENETDOWN;
+}
+
+bool crosses_hosts(int fd) {
+  const SocketAddress own = local_address(fd);
+  return own.family() != AF_UNIX && own.length != 0 && own.host() != peer_address(fd).host();
+}
+
+Milliseconds silent_for(int fd) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return Milliseconds(0);
+  return Milliseconds(std::min(info.tcpi_last_data_recv, info.tcpi_last_ack_recv));
+}
+
+bool awaits_acknowledgement(int fd) {
+  int unsent = 0;
+  return ::ioctl(fd, SIOCOUTQ, &unsent) == 0 && unsent > 0;
+}
+
 std::string error_text(int errno_value) {
   return std::error_code(errno_value, std::generic_category()).message();
 }

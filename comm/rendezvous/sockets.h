@@ -41,6 +41,19 @@ Result<UniqueFd> listen_on(const SocketAddress& address, int backlog);
 SocketAddress local_address(int fd);
 SocketAddress peer_address(int fd);
 
+/// Whether this is how a socket says that nothing comes over the network any more, rather than that
+/// the other end is gone.
+bool is_silence(int errno_value);
+
+/// Whether both ends of a TCP connection are on different hosts, as far as addresses tell.
+bool crosses_hosts(int fd);
+
+/// Since when nothing has come over a TCP connection, acknowledgements included; 0 on others.
+Milliseconds silent_for(int fd);
+
+/// Whether what was sent is yet to be acknowledged by the other end's kernel. TCP only.
+bool awaits_acknowledgement(int fd);
+
 /// The text of an errno value.
 std::string error_text(int errno_value);
 

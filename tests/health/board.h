@@ -5,6 +5,7 @@
 
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdarg>
@@ -31,9 +32,14 @@ struct Board {
     std::atomic<std::int64_t> harmed{0};  ///< When something was last done to it.
     std::atomic<std::uint32_t> stops{0};
     std::atomic<bool> is_stopped{false};
+    std::atomic<bool> is_cut{false};   ///< Off from rank 0, or rank 0 from all others.
+    std::atomic<std::int64_t> cut{0};  ///< When its cable was last pulled or mended.
+    std::atomic<bool> runs{false};     ///< It is in an epoch, and knows of no failure.
   };
   Rank ranks[kMostRanks];
   std::atomic<bool> is_over{false};
+  /// When the machine last stood still, the soak with it: what took long then says nothing.
+  std::atomic<std::int64_t> stood_still{-1};
   std::atomic<int> complaints{0};
   std::atomic<std::uint64_t> reconnects{0};
   std::atomic<std::uint64_t> failures_named{0};
@@ -42,6 +48,17 @@ struct Board {
     void* memory =
         mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     return memory == MAP_FAILED ? nullptr : ::new (memory) Board;
+  }
+
+  /// The soak's own sleep; a rank that was not asleep may ask a moment later.
+  void sleep(std::int64_t ms) {
+    const std::int64_t began = now_ms();
+    usleep(static_cast<useconds_t>(ms * 1000));
+    if (now_ms() - began > ms + 1000) stood_still.store(now_ms());
+  }
+  bool stood_still_since(std::int64_t when) const {
+    usleep(100'000);
+    return stood_still.load() >= when;
   }
 
   /// Something is wrong: said at once, and the soak ends with an error.

@@ -27,13 +27,11 @@ class Memory {
 
 int main(int argc, char** argv) {
   const SoakOptions options = SoakOptions::parse(argc, argv);
-  auto listener = comm::Listener::bind("127.0.0.1", 0);
-  if (!listener.ok()) return 2;
-  Soak soak(options, [&](Board& board, int rank) {
+  const Meeting meeting(options);
+  if (!meeting.ok()) return 2;
+  Soak soak(options, meeting, [&](Board& board, int rank) {
     comm::Host::Config config;
-    config.launch = comm::LaunchConfig::local(rank, options.ranks, (*listener)->port());
-    if (rank == 0) config.launch->listener = *listener;
-    config.launch->init_timeout = kReconnectTimeout;
+    config.launch = meeting.launch(rank);
     config.collective_timeout = kCollectiveTimeout;
     config.reconnect_timeout = kReconnectTimeout;
     config.log = [](std::string_view) {};

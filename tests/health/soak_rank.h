@@ -22,6 +22,7 @@ namespace comm::test {
 
 inline constexpr std::chrono::milliseconds kCollectiveTimeout{1500};
 inline constexpr std::chrono::milliseconds kReconnectTimeout{6000};
+inline constexpr std::chrono::milliseconds kPeerTimeout{3000};
 /// What a machine with other work to do may add to a deadline.
 inline constexpr std::int64_t kSlackMs = 5000;
 
@@ -59,8 +60,7 @@ class SoakRank {
 
   /// Until the soak is over. The exit status.
   int run() {
-    mine().epoch.store(c_.epoch());
-    epoch_began_ = now_ms();
+    begin_epoch();
     while (!board_.is_over.load() && leaves == 0) {
       Status s = step();
       if (s.ok()) continue;
@@ -73,6 +73,20 @@ class SoakRank {
 
  private:
   Board::Rank& mine() { return board_.ranks[rank_]; }
+
+  void begin_epoch() {
+    step_ = 0;
+    epoch_began_ = now_ms();
+    mine().epoch.store(c_.epoch());
+    mine().runs.store(true);
+  }
+
+  bool is_since_epoch_began(std::int64_t when) const { return when + 50 >= epoch_began_; }
+  bool was_harmed(int rank) const {
+    const Board::Rank& other = board_.ranks[rank];
+    return other.is_cut.load() || is_since_epoch_began(other.harmed.load());
+  }
+  bool was_cut_off() { return mine().is_cut.load() || is_since_epoch_began(mine().cut.load()); }
 
   Status step() {
     const int world = c_.world_size();
@@ -89,7 +103,8 @@ class SoakRank {
     const std::int64_t took = now_ms() - began;
     // No deadline stands behind the wait for a command: what ends it is the failure of a rank.
     const bool bounded = task.kind != Kind::recv_command_u32;
-    if (bounded && took > 2 * kCollectiveTimeout.count() + kSlackMs && stops == mine().stops.load())
+    if (bounded && took > 2 * kCollectiveTimeout.count() + kSlackMs &&
+        stops == mine().stops.load() && !board_.stood_still_since(began))
       board_.complain("rank %d: %s took %lld ms", rank_, name_of(task.kind),
                       static_cast<long long>(took));
     if (!s.ok()) return s;
@@ -107,15 +122,21 @@ class SoakRank {
     return s;
   }
 
-  /// Whoever was harmed since this epoch began is to be found in the message.
+  /// Whoever was harmed since this epoch began is to be found in the message. A rank that is itself
+  /// cut off cannot know more than that the others do not answer.
   void judge(const Status& s) {
+    mine().runs.store(false);
     if (board_.is_over.load()) return;
     const std::string message = s.message();
     bool named = false;
     std::string harmed;
     for (int r = 0; r < c_.world_size(); ++r) {
-      if (board_.ranks[r].harmed.load() + 50 < epoch_began_) continue;
-      harmed += " " + std::to_string(r);
+      const bool is_harmed = was_harmed(r);
+      if (is_harmed) harmed += " " + std::to_string(r);
+      if (!is_harmed && !was_cut_off() &&
+          names(message, "rank " + std::to_string(r) + " (pid", " is lost"))
+        board_.complain("rank %d: rank %d is fine, told was: %s", rank_, r, message.c_str());
+      if (!is_harmed && !was_cut_off()) continue;
       for (const char* word : {"rank ", "ranks ", ", ", "and "})
         named = named || names(message, word + std::to_string(r));
     }
@@ -127,6 +148,14 @@ class SoakRank {
     const Status next = c_.barrier();
     if (next.ok()) board_.complain("rank %d: not refused after %s", rank_, message.c_str());
     if (c_.is_healthy()) board_.complain("rank %d: healthy after %s", rank_, message.c_str());
+  }
+
+  /// "rank 1 (pid 12 on host) is lost".
+  static bool names(const std::string& text, const std::string& who, const std::string& how) {
+    const std::size_t at = text.find(who);
+    if (at == std::string::npos) return false;
+    const std::size_t end = text.find(')', at);
+    return end != std::string::npos && text.compare(end + 1, how.size(), how) == 0;
   }
 
   /// "rank 1", but not in "rank 12", nor as "on rank 1 of", which says who speaks.
@@ -147,7 +176,8 @@ class SoakRank {
       const std::int64_t began = now_ms();
       Status s = c_.attempt_reconnect();
       const std::int64_t took = now_ms() - began;
-      if (took > kReconnectTimeout.count() + 2 * kSlackMs && stops == mine().stops.load())
+      if (took > kReconnectTimeout.count() + 2 * kSlackMs && stops == mine().stops.load() &&
+          !board_.stood_still_since(began))
         board_.complain("rank %d: attempt_reconnect took %lld ms: %s", rank_,
                         static_cast<long long>(took), s.message());
       if (!s.ok()) {
@@ -155,9 +185,7 @@ class SoakRank {
         last_ = s.message();
         continue;
       }
-      step_ = 0;
-      epoch_began_ = now_ms();
-      mine().epoch.store(c_.epoch());
+      begin_epoch();
       board_.reconnects.fetch_add(1);
       check_held();
       return true;

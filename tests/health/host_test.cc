@@ -169,6 +169,32 @@ TEST_CASE("a process that exits without leaving is lost at once, one that leaves
   }
 }
 
+TEST_CASE(
+    "a rank that is ended by SIGTERM or SIGKILL is named by every survivor, whichever it is") {
+  for (const int signal : {SIGTERM, SIGKILL}) {
+    for (int victim = 0; victim < 3; ++victim) {
+      CAPTURE(signal);
+      CAPTURE(victim);
+      const Watchdog watchdog("ended by a signal");
+      Shared& shared = Shared::make();
+      Processes world(3, [&](HostCommunicator& c) {
+        shared.at.fetch_add(1);
+        Status s;
+        std::vector<float> x(10'000);
+        while (s.ok()) s = c.all_reduce(DeviceSpan(x));
+        const std::string who = "rank " + std::to_string(victim);
+        const bool is_named = s.code() == StatusCode::peer_lost &&
+                              (says(s, who + " is lost: ") || says(s, who + " (pid "));
+        if (!is_named) std::fprintf(stderr, "rank %d: %s\n", c.rank(), s.message());
+        return is_named && !c.is_healthy() ? kGood : 1;
+      });
+      shared.wait(3);
+      world.kill_rank(victim, signal);
+      for (int r = 0; r < 3; ++r) CHECK(world.wait_for(r) == (r == victim ? -signal : kGood));
+    }
+  }
+}
+
 TEST_CASE("shrink goes on without a rank that was killed, and a second death is noticed as well") {
   const Watchdog watchdog("shrink");
   Shared& shared = Shared::make();

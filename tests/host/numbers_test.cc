@@ -1,5 +1,7 @@
 // What the numbers promise beyond being those of the reference.
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <algorithm>
+
 #include "tests/host/ranks.h"
 #include "tests/host/reference.h"
 
@@ -9,6 +11,29 @@ using comm::DeviceSpan;
 using ranks::Failures;
 using ranks::HostCommunicator;
 using reference::same_bits;
+
+/// What the order of the additions can be told from: terms of very different sizes.
+float term(int rank, std::size_t i) {
+  const std::size_t scale = (static_cast<std::size_t>(rank) * 5 + i) % 7;
+  return reference::value<float>(rank, i) * static_cast<float>(1U << (3 * scale));
+}
+
+std::vector<float> sum_in_rank_order(int ranks, std::size_t count) {
+  std::vector<float> sum(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    sum[i] = term(0, i);
+    for (int r = 1; r < ranks; ++r) sum[i] += term(r, i);
+  }
+  return sum;
+}
+
+/// Powers of two and their neighbours up to a mebi, and primes.
+std::vector<std::size_t> sweep() {
+  std::vector<std::size_t> counts = {5, 11, 97, 769, 1009, 6151, 10007, 104729, 393241, 1'000'003};
+  for (std::size_t power = 2; power <= 1 << 20; power *= 2)
+    for (const std::size_t n : {power - 1, power, power + 1}) counts.push_back(n);
+  return counts;
+}
 
 }  // namespace
 
@@ -35,6 +60,30 @@ TEST_CASE(
         for (int r = 0; r < c.world_size(); ++r)
           if (!same_bits(everybody.data() + static_cast<std::size_t>(r) * n, mine, n))
             failures.add("rank " + std::to_string(r) + " differs at count " + std::to_string(n));
+      }
+    });
+  }
+}
+
+TEST_CASE(
+    "all_reduce: of every count all ranks get the same bits, in every call: the rank-order sum") {
+  const ranks::Watchdog watchdog("sweep of counts");
+  for (const int size : {2, 3, 4}) {
+    const std::vector<float> expected = sum_in_rank_order(size, (1 << 20) + 1);
+    ranks::as_threads(size, [&](HostCommunicator& c, Failures& failures) {
+      std::vector<float> terms(expected.size());
+      for (std::size_t i = 0; i < terms.size(); ++i) terms[i] = term(c.rank(), i);
+      std::vector<float> buffer(terms.size() + 16);
+      for (const std::size_t n : sweep()) {
+        for (int call = 0; call < 3; ++call) {
+          float* mine = buffer.data() + (c.rank() + 3 * call) % 16;
+          std::copy(terms.begin(), terms.begin() + static_cast<std::ptrdiff_t>(n), mine);
+          if (!c.all_reduce(DeviceSpan(mine, n)).ok())
+            return failures.add("all_reduce of " + std::to_string(n) + " failed");
+          if (!same_bits(mine, expected.data(), n))
+            failures.add("rank " + std::to_string(c.rank()) + ", count " + std::to_string(n) +
+                         ", call " + std::to_string(call));
+        }
       }
     });
   }

@@ -258,6 +258,27 @@ TEST_CASE("all_to_all_v: counts that do not fit together are a mismatch on all r
   });
 }
 
+TEST_CASE(
+    "all_to_all_v: who sends or receives nothing needs no buffer, however long the others take") {
+  const auto small_slots = [](comm::Host::Config& config) { config.slot_bytes = 64 * 1024; };
+  ranks::as_threads(
+      3,
+      [](HostCommunicator& c, Failures& failures) {
+        // Rank 0 sends to rank 1, in many rounds; rank 2 only takes part.
+        const std::size_t n = 100'000;
+        const std::size_t sent[] = {0, c.rank() == 0 ? n : 0, 0};
+        const std::size_t received[] = {c.rank() == 1 ? n : 0, 0, 0};
+        const std::vector<int> x(sent[1], 7);
+        std::vector<int> y(received[0]);
+        const DeviceSpan<const int> from(x.empty() ? nullptr : x.data(), x.size());
+        const DeviceSpan<int> to(y.empty() ? nullptr : y.data(), y.size());
+        const Status s = c.all_to_all_v(from, sent, to, received).status().copy();
+        if (!s.ok()) failures.add(s.message());
+        if (c.rank() == 1 && y != std::vector<int>(n, 7)) failures.add("numbers");
+      },
+      small_slots);
+}
+
 TEST_CASE("recv_from: another size or type than was sent is a mismatch for both") {
   ranks::as_threads(2, [](HostCommunicator& c, Failures& failures) {
     std::vector<float> x(100'000);

@@ -213,21 +213,24 @@ Status all_to_all_v(const Setting& on, const ops::AllToAllV& op) {
   const auto piece = [&](std::size_t elements, std::size_t done) {
     return elements * e > done ? std::min(most, elements * e - done) : 0;
   };
+  // Where a rank has nothing there may be no buffer, nor an address in one.
   for (std::size_t done = 0; done < largest * e; done += most) {
     std::byte* slot = call.next_slot();
-    const std::byte* from = at(op.send, 0);
-    std::byte* to = at(op.recv, 0);
+    std::size_t from = done;
+    std::size_t kept = 0;
     for (std::size_t r = 0; r < size; ++r) {
-      if (r != own) move_bytes(slot + r * most, from + done, piece(op.send_counts[r], done));
+      const std::size_t n = piece(op.send_counts[r], done);
+      if (r == own) kept = from;
+      if (r != own && n != 0) std::memcpy(slot + r * most, at(op.send, from), n);
       from += op.send_counts[r] * e;
     }
     met = call.meet();
     if (!met.ok()) return met;
-    const std::byte* kept = at(op.send, done);
-    for (std::size_t r = 0; r < own; ++r) kept += op.send_counts[r] * e;
+    std::size_t to = done;
     for (std::size_t r = 0; r < size; ++r) {
-      const std::byte* source = r == own ? kept : call.slot(static_cast<int>(r)) + own * most;
-      move_bytes(to + done, source, piece(op.recv_counts[r], done));
+      const std::size_t n = piece(op.recv_counts[r], done);
+      const std::byte* theirs = call.slot(static_cast<int>(r)) + own * most;
+      if (n != 0) std::memcpy(at(op.recv, to), r == own ? at(op.send, kept) : theirs, n);
       to += op.recv_counts[r] * e;
     }
   }

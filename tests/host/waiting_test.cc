@@ -107,6 +107,7 @@ TEST_CASE("a wait yields for as long as it is told to, and then sleeps") {
   const int least = looks_before_sleep(Waiting(policy(0, never)));
   CHECK(looks_before_sleep(Waiting(policy(0, std::chrono::hours(1))), 5000) == 5000);
   CHECK(looks_before_sleep(Waiting(policy(70, std::chrono::hours(1))), 5000) == 5000);
+  CHECK(looks_before_sleep(Waiting(policy(0, std::chrono::microseconds::max())), 5000) == 5000);
   CHECK(looks_before_sleep(Waiting(policy(0, milliseconds(20)))) > least);
 }
 

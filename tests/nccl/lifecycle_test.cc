@@ -1,8 +1,12 @@
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <barrier>
+#include <chrono>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -69,6 +73,31 @@ TEST_CASE("fault 25: a communicator that was moved, also onto itself, is destroy
     c = std::move(moved);
     CHECK(said(c.barrier_wait()) == "ok");
   });
+}
+
+TEST_CASE("Config: the greatest times that there are mean as long as it takes") {
+  const NoReports none;
+  std::atomic<int> complaints{0};
+  run_nccl(
+      2,
+      [&](NcclConfig& config) {
+        config.collective_timeout = config.reconnect_timeout = milliseconds::max();
+        config.close_timeout = config.abort_timeout = config.slow_wait = milliseconds::max();
+        config.waiting.spin = config.waiting.yield = std::chrono::microseconds::max();
+        config.waiting.longest_sleep = std::chrono::microseconds::max();
+        config.log = [&](std::string_view) { ++complaints; };
+        config.log_levels = *comm::LogLevels::parse("nccl=warn");
+      },
+      [](Communicator<Nccl>& c) {
+        CHECK(said(c.barrier_wait()) == "ok");
+        // For longer than two looks of the other rank's watchdog.
+        const auto begin = std::chrono::steady_clock::now();
+        while (c.rank() == 1 && std::chrono::steady_clock::now() - begin < milliseconds(300))
+          std::this_thread::yield();
+        CHECK(said(c.barrier_wait()) == "ok");
+        CHECK(said(c.backend().close()) == "ok");
+      });
+  CHECK(complaints == 0);
 }
 
 TEST_CASE("set_add_kernel: the engine's kernel adds for bf16 on two ranks, in and out of place") {

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <limits>
 
 namespace comm::detail::host {
@@ -46,7 +47,10 @@ Waiting::Waiting(const HostWaitPolicy& policy, int ranks, int cores)
     // Whoever is waited for needs this core, where there are too few.
     : spins(ranks > cores ? policy.spins_on_shared_core : policy.spins),
       spins_on_shared_core(policy.spins_on_shared_core),
-      yield_ns(std::chrono::nanoseconds(policy.yield).count()),
+      // Whoever is never to sleep may give the greatest number, which nanoseconds cannot hold.
+      yield_ns(std::chrono::nanoseconds(
+                   std::min<std::chrono::microseconds>(policy.yield, std::chrono::hours(24)))
+                   .count()),
       first_sleep_ns(std::chrono::nanoseconds(policy.first_sleep).count()),
       longest_sleep_ns(std::chrono::nanoseconds(policy.longest_sleep).count()) {}
 

@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -58,6 +59,20 @@ Status find_device(State& state) {
   (void)cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, state.device);
   state.reduces_float8 = major >= 9 && has_float8();
   return {};
+}
+
+/// Who is to wait for ever may give the greatest number there is, which nanoseconds cannot hold.
+template <class Duration>
+void limit(Duration& time) {
+  time = std::min<Duration>(time, std::chrono::hours(24 * 365 * 100));
+}
+
+void limit_times(NcclConfig& config) {
+  for (auto* time : {&config.collective_timeout, &config.reconnect_timeout, &config.close_timeout,
+                     &config.abort_timeout, &config.slow_wait})
+    limit(*time);
+  for (auto* time : {&config.waiting.spin, &config.waiting.yield, &config.waiting.longest_sleep})
+    limit(*time);
 }
 
 /// What must be the same on all ranks, since it decides which messages they exchange.
@@ -205,6 +220,7 @@ Result<std::shared_ptr<State>> create(const NcclConfig& config) {
         "off until it ends; end the group first");
   auto state = std::make_shared<State>();
   state->config = config;
+  limit_times(state->config);
   if (!config.launch.has_value()) {
     Result<LaunchConfig> launch = LaunchConfig::from_env();
     if (!launch.ok()) return std::move(launch).status();

@@ -4,8 +4,11 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include <atomic>
 #include <limits>
 #include <memory>
+#include <string>
+#include <thread>
 
 #include "comm/backends/host/team.h"
 #include "tests/host/ranks.h"
@@ -127,6 +130,31 @@ TEST_CASE("sleeps are as long as they are told to be") {
   HostWaitPolicy many;
   many.first_sleep = many.longest_sleep = std::chrono::microseconds(100);
   CHECK(sleeps_in(milliseconds(300), many) > 10);
+}
+
+TEST_CASE(
+    "a sleep ends when another thread of the rank makes it fail, and the error is the wait's own") {
+  const ranks::Watchdog watchdog("a failure from another thread");
+  Waiting waiting(policy(0, never));
+  waiting.first_sleep_ns = waiting.longest_sleep_ns = 3'600'000'000'000;
+  const std::unique_ptr<Team> team = lonely_team(waiting);
+  std::atomic<bool> sleeps{false};
+  std::thread other([&] {
+    while (!sleeps) std::this_thread::yield();
+    const comm::Status own = team->fail(
+        comm::Operation::abort, comm::make_error(StatusCode::unhealthy, 0, "enough of this"));
+    CHECK(std::string(own.message()).rfind("abort on rank 0 of 2", 0) == 0);
+  });
+  const auto look = [&](bool is_asleep) {
+    if (is_asleep) sleeps = true;
+    return false;
+  };
+  const comm::Status waited = wait(*team, look, 2 * waiting.longest_sleep_ns);
+  other.join();
+  CHECK(waited.code() == StatusCode::unhealthy);
+  const std::string text = waited.message();
+  CHECK_MESSAGE(text.rfind("barrier on rank 0 of 2", 0) == 0, text);
+  CHECK_MESSAGE(text.find(": abort on rank 0 of 2") != std::string::npos, text);
 }
 
 TEST_CASE("Config::waiting: a rank that is to spin all the time never sleeps") {

@@ -93,7 +93,6 @@ struct alignas(2 * kLine) RankLines {
 struct Cause {
   std::uint32_t code;
   std::int32_t native_code;
-  std::int32_t finder;  ///< The rank that speaks in `text`; -1 where it is none.
   char text[1024];
 };
 

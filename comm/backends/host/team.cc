@@ -101,8 +101,8 @@ void Team::wake_waiters() {
 }
 
 void Team::wake_all() {
+  // This rank too: another thread of it may be the one that sleeps.
   for (int r = 0; r < size_; ++r) {
-    if (r == rank_) continue;
     lines_[r].wake.fetch_add(1);
     futex_wake(lines_[r].wake);
   }
@@ -121,28 +121,27 @@ Status Team::from_here(Operation operation, const Status& what) const {
                     where().text, what.message());
 }
 
-void Team::publish(const Status& cause, int finder) {
+bool Team::publish(const Status& cause) {
   Poison none = Poison::none;
-  if (header_->poison.compare_exchange_strong(none, Poison::being_written)) {
-    header_->cause.code = static_cast<std::uint32_t>(cause.code());
-    header_->cause.native_code = cause.native_code();
-    header_->cause.finder = finder;
-    std::snprintf(header_->cause.text, sizeof header_->cause.text, "%s", cause.message());
-    header_->poison.store(Poison::set, std::memory_order_release);
-    wake_all();
-  }
+  if (!header_->poison.compare_exchange_strong(none, Poison::being_written)) return false;
+  header_->cause.code = static_cast<std::uint32_t>(cause.code());
+  header_->cause.native_code = cause.native_code();
+  std::snprintf(header_->cause.text, sizeof header_->cause.text, "%s", cause.message());
+  header_->poison.store(Poison::set, std::memory_order_release);
+  wake_all();
+  return true;
 }
 
 Status Team::fail(Operation operation, const Status& cause) {
-  publish(from_here(operation, cause), rank_);
-  return failure(operation);
+  const bool is_own = publish(from_here(operation, cause));
+  return failure(operation, is_own);
 }
 
 void Team::tell_thread() const {
   if (told_ != nullptr) told_->remember(world_->epoch);
 }
 
-Status Team::failure(Operation operation) {
+Status Team::failure(Operation operation, bool is_own) {
   tell_thread();
   const bool is_news = !was_told_.exchange(true, std::memory_order_relaxed);
   // Whoever writes the cause is a few instructions from the end of it, or died there.
@@ -154,8 +153,9 @@ Status Team::failure(Operation operation) {
   const Cause& cause = header_->cause;
   Status first =
       make_error(static_cast<StatusCode>(cause.code), cause.native_code, "%s", cause.text);
-  // Who has found it says where in the cause itself, which is for all ranks.
-  if (!is_news || cause.finder != rank_) first = from_here(operation, first);
+  // What has found it says where in the cause itself, which is for all ranks; another thread of this
+  // rank may be in another operation.
+  if (!is_own) first = from_here(operation, first);
   if (is_news && log_ != nullptr) log_->say(LogLevel::error, "unhealthy: %s", first.message());
   return first;
 }
@@ -182,7 +182,7 @@ bool Team::is_healthy() {
   if (is_usable()) {
     Status lost = lost_peer(~std::uint64_t{0}, true);
     if (lost.ok()) return true;
-    publish(lost, kNobody);
+    publish(lost);
   }
   tell_thread();
   return false;

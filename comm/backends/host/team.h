@@ -134,10 +134,9 @@ class Team {
   /// `operation` with whichever cause came first. Any thread.
   [[gnu::cold]] Status fail(Operation operation, const Status& cause);
 
-  /// The first half of that: for whoever has no operation that could return the error. `finder` is
-  /// the rank whose words, with operation and all, the cause is.
-  static constexpr int kNobody = -1;
-  [[gnu::cold]] void publish(const Status& cause, int finder = kNobody);
+  /// The first half of that: for whoever has no operation that could return the error. Whether it is
+  /// the first cause.
+  [[gnu::cold]] bool publish(const Status& cause);
 
   /// Whoever is told of a failure of this team is entered there; before others know the team.
   void set_told(std::shared_ptr<const Told> told) { told_ = std::move(told); }
@@ -171,7 +170,8 @@ class Team {
   [[gnu::cold]] void wake_waiters();
   void wake_all();
   void tell_thread() const;
-  Status failure(Operation operation);
+  /// The first cause, on its way out of `operation`; `is_own`: which has found it just now.
+  Status failure(Operation operation, bool is_own = false);
   Status lost_peer(std::uint64_t among, bool ask_rendezvous);
   Status departed(Missing missing, Operation operation);
   Status overdue(std::uint64_t missing, std::uint64_t among, std::int64_t timeout_ns) const;

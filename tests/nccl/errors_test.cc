@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "comm/backends/nccl/roll_call.h"
 #include "tests/nccl/world.h"
 
 namespace {
@@ -214,4 +215,38 @@ TEST_CASE("errors: what fails while a communicator is made, divided or reconnect
         }
         while (done == 0) std::this_thread::yield();
       });
+}
+
+TEST_CASE(
+    "the roll: who is behind is named first, who calls something else then, who stood still last") {
+  using comm::detail::nccl::compare;
+  using Answer = comm::detail::nccl::RollCall::Answer;
+  const auto reduce = static_cast<std::uint32_t>(comm::Operation::all_reduce);
+  const auto gather = static_cast<std::uint32_t>(comm::Operation::all_gather);
+  const Answer same{7, reduce, 0, 0, 0}, late{7, reduce, 0, 1700, 0}, behind{6, reduce, 0, 0, 0},
+      other{7, gather, 0, 0, 0};
+  const Answer nobody[] = {same, same, same};
+  CHECK(compare(nobody, 3).empty());
+  const Answer slept[] = {same, same, late};
+  CHECK(compare(slept, 3) ==
+        "rank 2 stood still for 1700 ms, stopped or without a core; nobody is behind now");
+  const Answer two[] = {late, same, late};
+  CHECK(has(compare(two, 3), "rank 0 stood still for 1700 ms, rank 2 stood still for 1700 ms"));
+  const Answer missing[] = {late, behind, same};
+  CHECK(has(compare(missing, 3), "rank 1 has submitted 6"));
+  CHECK_FALSE(has(compare(missing, 3), "stood still"));
+  const Answer mixed[] = {late, same, other};
+  CHECK(has(compare(mixed, 3), "rank 2 has submitted 7 (last all_gather)"));
+  CHECK_FALSE(has(compare(mixed, 3), "stood still"));
+}
+
+TEST_CASE("a watchdog that wakes up much too late stood still; that counts for a while") {
+  comm::detail::nccl::Standstill standstill;
+  const auto now = std::chrono::steady_clock::now();
+  CHECK(standstill.within(std::chrono::hours(1)) == 0);
+  standstill.woke(now - milliseconds(100'000), milliseconds(100'000));
+  CHECK(standstill.within(std::chrono::hours(1)) == 0);
+  standstill.woke(now - milliseconds(1'600), milliseconds(100));
+  CHECK(standstill.within(std::chrono::hours(1)) >= 1'500);
+  CHECK(standstill.within(milliseconds(-1)) == 0);
 }

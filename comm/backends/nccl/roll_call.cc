@@ -13,6 +13,8 @@ namespace {
 
 /// How long a rank has to answer. A watchdog looks up five times a second, or sooner.
 constexpr std::chrono::milliseconds kPatience{500};
+/// Later than this a watchdog is not by the noise of a busy machine.
+constexpr std::chrono::milliseconds kStandstill{500};
 constexpr std::uint64_t kRollCallId = 0x726f6c6c'63616c6cU;
 constexpr std::uint64_t kSlowWaitId = 0x736c6f77'77616974U;
 
@@ -65,7 +67,37 @@ std::string compare(const RollCall::Answer* answers, int count) {
   const Answer& usual =
       *std::max_element(answers, answers + count,
                         [&](const Answer& a, const Answer& b) { return callers(a) < callers(b); });
-  return list([&](const Answer& a) { return kind_of(a.last) != kind_of(usual.last); }, usual);
+  text = list([&](const Answer& a) { return kind_of(a.last) != kind_of(usual.last); }, usual);
+  if (!text.empty()) return text;
+  // Who comes back in time to answer has submitted as much as the others, but late.
+  for (const Answer* a = answers; a != answers + count; ++a)
+    if (a->stood_ms != 0)
+      text += (text.empty() ? "rank " : ", rank ") + std::to_string(a - answers) +
+              " stood still for " + std::to_string(a->stood_ms) + " ms";
+  return text.empty() ? text : text + ", stopped or without a core; nobody is behind now";
+}
+
+namespace {
+
+std::int64_t in_ms(std::chrono::steady_clock::duration time) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
+}
+
+}  // namespace
+
+void Standstill::woke(std::chrono::steady_clock::time_point since,
+                      std::chrono::milliseconds asked) {
+  const auto now = std::chrono::steady_clock::now();
+  const auto late = now - since - asked;
+  if (late < kStandstill) return;
+  length_ms_.store(static_cast<std::uint32_t>(std::min<std::int64_t>(in_ms(late), 0xffff'ffff)));
+  end_ms_.store(in_ms(now.time_since_epoch()));
+}
+
+std::uint32_t Standstill::within(std::chrono::milliseconds lately) const {
+  const std::int64_t ago =
+      in_ms(std::chrono::steady_clock::now().time_since_epoch()) - end_ms_.load();
+  return ago <= lately.count() ? length_ms_.load() : 0;
 }
 
 void RollCall::begin_epoch() {
@@ -107,7 +139,8 @@ namespace {
 std::string ask_all(State& state, std::uint64_t id, std::uint64_t number) {
   const RollCall::Answer mine{state.collectives(),
                               static_cast<std::uint32_t>(state.last_operation()),
-                              state.messages.load(std::memory_order_relaxed)};
+                              state.messages.load(std::memory_order_relaxed),
+                              state.standstill.within(state.config.collective_timeout), 0};
   const OutOfBand::Among all{id, number, state.rank, state.world_size, true};
   Result<Bytes> told =
       state.channel->gather_among(all, std::as_bytes(std::span(&mine, 1)), kPatience);

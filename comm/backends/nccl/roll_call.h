@@ -6,6 +6,7 @@
 /// or calls something else. Once an epoch, after its first failure.
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
@@ -22,6 +23,8 @@ class RollCall {
     std::uint64_t submitted;  ///< Operations of this epoch in which all ranks take part.
     std::uint32_t last;       ///< The last `Operation` that was submitted.
     std::uint32_t messages;   ///< Submitted besides: between two ranks.
+    std::uint32_t stood_ms;   ///< How long its process stood still, if lately.
+    std::uint32_t none;
   };
 
   /// For a new epoch, before its watchdog starts.
@@ -51,7 +54,22 @@ struct SlowWait {
   std::uint64_t answered = 0;  ///< The last call that the watchdog answered.
 };
 
-/// In words: who is behind, or calls what another does not; by rank. Empty where nobody is and does.
+/// Of a watchdog, which wakes up on time unless its whole process cannot: for how long it stood still,
+/// stopped or without a core, and when that ended. Any thread.
+class Standstill {
+ public:
+  /// A sleep of `asked` that began at `since` is over.
+  void woke(std::chrono::steady_clock::time_point since, std::chrono::milliseconds asked);
+  /// In milliseconds, if it ended no longer than `lately` ago; or 0.
+  std::uint32_t within(std::chrono::milliseconds lately) const;
+
+ private:
+  std::atomic<std::uint32_t> length_ms_{0};
+  std::atomic<std::int64_t> end_ms_{0};
+};
+
+/// In words: who is behind, or calls what another does not, or else stood still; by rank. Empty where
+/// nobody is, does and did.
 std::string compare(const RollCall::Answer* answers, int count);
 
 }  // namespace comm::detail::nccl

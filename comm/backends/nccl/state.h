@@ -114,6 +114,7 @@ struct State : HotState, std::enable_shared_from_this<State> {
 
   mutable RollCall roll;
   SlowWait slow;
+  Standstill standstill;
   Told told;  ///< Which threads know of which epoch's failure.
   mutable std::mutex cause_mutex;
   Status cause;  ///< The first, while unhealthy.

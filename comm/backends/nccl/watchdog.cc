@@ -67,7 +67,10 @@ Status State::start_watchdog() {
     std::unique_lock<std::mutex> guard(watchdog_mutex);
     while (!watchdog_stops) {
       // Half as often where nothing is submitted: an idle worker is to take no core, not even this.
-      watchdog_wakes.wait_for(guard, is_quiet ? 2 * tick : tick);
+      const auto asleep = Clock::now();
+      const milliseconds asked = is_quiet ? 2 * tick : tick;
+      watchdog_wakes.wait_for(guard, asked);
+      standstill.woke(asleep, asked);
       if (watchdog_stops) return;
       guard.unlock();
       look_after(*this, since);

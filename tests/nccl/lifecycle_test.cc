@@ -100,6 +100,33 @@ TEST_CASE("Config: the greatest times that there are mean as long as it takes") 
   CHECK(complaints == 0);
 }
 
+TEST_CASE("a slow wait is said after rank 0 has left, too") {
+  const NoReports none;
+  std::atomic<int> complaints{0};
+  run_nccl(
+      3,
+      [&](NcclConfig& config) {
+        config.slow_wait = milliseconds(100);
+        config.log_levels = *comm::LogLevels::parse("nccl=warn");
+        config.log = [&](std::string_view line) {
+          if (has(std::string(line), "is not complete after")) ++complaints;
+        };
+      },
+      [&](Communicator<Nccl>& c) {
+        DeviceBuffer<int> one({c.rank()});
+        const auto pass_on = [&] {
+          if (c.rank() == 1) CHECK(said(c.recv_from(one.span(), 2)) == "ok");
+          if (c.rank() == 2) CHECK(said(c.send_to(one.span(), 1)) == "ok");
+        };
+        pass_on();  // The first time NCCL connects, and waits in that.
+        CHECK(said(c.barrier_wait()) == "ok");
+        if (c.rank() == 0) return;
+        while (c.rank() == 2 && complaints == 0) std::this_thread::yield();
+        pass_on();
+        CHECK(said(c.synchronize()) == "ok");
+      });
+}
+
 TEST_CASE("set_add_kernel: the engine's kernel adds for bf16 on two ranks, in and out of place") {
   const NoReports none;
   comm::simulated::register_kernel("engine_add", engine_add);

@@ -182,8 +182,17 @@ void State::answer_calls() {
     if (waited_ms != 0) complain("");
     return;
   }
-  if (waited_ms != 0 && channel->called() <= slow.answered) channel->call(slow.answered + 1);
-  if (channel->called() <= slow.answered) return;
+  if (channel->called() <= slow.answered) {
+    if (waited_ms == 0) return;
+    if (slow.asked <= slow.answered) {
+      slow.asked = slow.answered + 1;
+      slow.asked_at = Clock::now();
+      channel->call(slow.asked);
+    } else if (Clock::now() - slow.asked_at > kPatience) {
+      return complain("rank 0, which carries roll calls, has left or stands still");
+    }
+    if (channel->called() <= slow.answered) return;
+  }
   slow.answered = channel->called();
   const std::string names = ask_all(*this, mix(kSlowWaitId, epoch.load()), slow.answered);
   if (waited_ms != 0) complain(names);

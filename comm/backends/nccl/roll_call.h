@@ -51,7 +51,9 @@ class RollCall {
 struct SlowWait {
   std::atomic<std::int64_t> waited_ms{0};  ///< 0: nobody does.
   std::atomic<Operation> operation{};
-  std::uint64_t answered = 0;  ///< The last call that the watchdog answered.
+  std::uint64_t answered = 0;                        ///< The last call that the watchdog answered,
+  std::uint64_t asked = 0;                           ///< and the last that it made,
+  std::chrono::steady_clock::time_point asked_at{};  ///< at this time.
 };
 
 /// Of a watchdog, which wakes up on time unless its whole process cannot: for how long it stood still,

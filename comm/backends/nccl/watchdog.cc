@@ -54,7 +54,7 @@ Status State::start_watchdog() {
   watchdog_stops = false;
   begin_counts();
   slow.waited_ms.store(0);
-  slow.answered = 0;
+  slow.answered = slow.asked = 0;
   roll.begin_epoch();
   return watchdog.start([this] {
     using std::chrono::milliseconds;

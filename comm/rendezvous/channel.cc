@@ -241,7 +241,7 @@ Result<ByteVector> Channel::take_outcome(Waiting& waiting) {
 bool Channel::send(ByteSpan frame, Deadline deadline) {
   const std::lock_guard lock(send_mutex_);
   if (send_all(fd_.get(), frame, deadline)) return true;
-  if (!deadline.passed()) send_error_ = errno;
+  if (!deadline.passed() && is_silence(errno)) send_error_ = errno;
   return false;
 }
 

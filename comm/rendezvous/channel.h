@@ -85,7 +85,7 @@ class Channel {
   bool is_reading_ = false;          ///< A thread that waits does the reading.
   std::map<std::uint64_t, Waiting*> waiting_;  ///< By sequence number.
   bool root_left_ = false;
-  std::atomic<int> send_error_{0};  ///< Who meets it first is the only one that is told.
+  std::atomic<int> send_error_{0};  ///< A silence: who meets it first is the only one that is told.
   bool ended_ = false;              ///< The connection is of no more use.
   std::string why_ended_ = "this rank has left";
   UniqueFd fd_;

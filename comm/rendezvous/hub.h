@@ -6,7 +6,8 @@
 /// the thread and nothing needs a lock. The thread ends when the pair is closed.
 ///
 /// Each connection is admitted by itself: nobody's silence, slowness or garbage is waited for by
-/// anybody else.
+/// anybody else, but by a newcomer that claims the place of a rank of another host: whether that still
+/// lives its host is asked first (hub_silence.cc).
 
 #include <atomic>
 #include <cstdint>
@@ -104,6 +105,7 @@ class Hub {
   // Connections over which nothing comes: hub_silence.cc.
   std::string describe_silence(const Connection& c) const;
   bool holds_in_doubt(Connection& newcomer, Connection& before);
+  bool is_in_doubt(const Connection& newcomer) const;
   void settle_doubts();
 
   // What ranks say and how they go: hub_members.cc.

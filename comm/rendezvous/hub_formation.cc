@@ -26,6 +26,7 @@ FailureKind kind_of(Reason reason) {
 }  // namespace
 
 void Hub::on_hello(Connection& c, const Frame& frame) {
+  if (is_in_doubt(c)) return refuse(c, {Reason::malformed, "it said hello twice"});
   Hello hello;
   if (frame.type != FrameType::hello || !hello.decode(frame.body)) {
     return refuse(c, {Reason::malformed, "its hello is malformed"});

@@ -200,10 +200,11 @@ void Hub::read_from(Connection& c) {
       if (m.bytes < buffer.size()) return;
       continue;
     }
-    // An error that sending met is not said again.
-    const int e = m.kind == Moved::error ? m.errno_value : c.problem_errno;
-    if (is_silence(e)) return lose(c, describe_silence(c));
-    return lose(c, e == 0 ? "it closed the connection" : "connection failed: " + error_text(e));
+    // A silence that sending met is not said again.
+    const bool is_error = m.kind == Moved::error;
+    if (is_silence(is_error ? m.errno_value : c.problem_errno)) return lose(c, describe_silence(c));
+    return lose(c, is_error ? "connection failed: " + error_text(m.errno_value)
+                            : "it closed the connection");
   }
 }
 

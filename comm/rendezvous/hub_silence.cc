@@ -37,6 +37,11 @@ bool Hub::holds_in_doubt(Connection& newcomer, Connection& before) {
   return true;
 }
 
+bool Hub::is_in_doubt(const Connection& newcomer) const {
+  return std::any_of(doubts_.begin(), doubts_.end(),
+                     [&](const Doubt& doubt) { return doubt.newcomer == newcomer.id; });
+}
+
 void Hub::settle_doubts() {
   std::vector<Doubt> doubts;
   doubts.swap(doubts_);

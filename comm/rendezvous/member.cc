@@ -188,6 +188,12 @@ Result<ByteVector> Member::gather_among(const OutOfBand::Among& ranks, ByteSpan 
                       "exchange among %d of %d ranks: rank %d is none of them", ranks.size,
                       world_size(), ranks.rank);
   }
+  if (ranks.sums_last && payload.size() < sizeof(std::uint64_t)) {
+    return make_error(StatusCode::invalid_argument, 0,
+                      "exchange among %d ranks, rank %d: its last 8 bytes are to be summed, and it "
+                      "has %zu",
+                      ranks.size, ranks.rank, payload.size());
+  }
   if (ranks.size == 1) return ByteVector(payload.begin(), payload.end());
   const std::shared_ptr<Channel> channel = this->channel();
   if (channel != nullptr)

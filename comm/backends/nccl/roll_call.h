@@ -24,7 +24,7 @@ class RollCall {
     std::uint32_t last;       ///< The last `Operation` that was submitted.
     std::uint32_t messages;   ///< Submitted besides: between two ranks.
     std::uint32_t stood_ms;   ///< How long its process stood still, if lately.
-    std::uint32_t none;
+    std::uint32_t reserved;
   };
 
   /// For a new epoch, before its watchdog starts.

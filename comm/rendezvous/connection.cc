@@ -5,20 +5,19 @@
 namespace comm::detail {
 
 void Connection::send(SharedFrame frame) {
-  if (state == State::dead || !problem.empty()) return;
+  if (state == State::dead || problem_errno != 0) return;
   output.push_back(std::move(frame));
   // A failure shows up when the service looks at this connection again.
   if (output.size() == 1) flush();
 }
 
 bool Connection::flush() {
-  if (!problem.empty()) return false;
+  if (problem_errno != 0) return false;
   while (!output.empty()) {
     const ByteSpan rest = ByteSpan(*output.front()).subspan(output_offset);
     const Moved m = send_some(fd.get(), rest);
     if (m.kind == Moved::would_block) return true;
     if (m.kind != Moved::some) {
-      problem = error_text(m.errno_value);
       problem_errno = m.errno_value;
       output.clear();
       return false;

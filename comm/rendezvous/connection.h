@@ -31,7 +31,7 @@ struct Connection {
   void send(SharedFrame frame);
   void send(ByteVector frame) { send(std::make_shared<const ByteVector>(std::move(frame))); }
 
-  /// False when the connection is broken; `problem` says how.
+  /// False when the connection is broken; `problem_errno` says how.
   bool flush();
   bool has_output() const { return !output.empty(); }
 
@@ -46,9 +46,8 @@ struct Connection {
   Hello hello;                            ///< From `parked` on.
   Deadline deadline = Deadline::never();  ///< Of the handshake, or until which its owner waits.
   UniqueFd process;                       ///< Readable when the rank's process has ended.
-  std::string problem;                    ///< Why sending failed.
-  int problem_errno = 0;
-  bool wants_write = false;  ///< What epoll was last told.
+  int problem_errno = 0;                  ///< Why sending failed.
+  bool wants_write = false;               ///< What epoll was last told.
   std::deque<SharedFrame> output;
   std::size_t output_offset = 0;
 };

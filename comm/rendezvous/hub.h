@@ -90,6 +90,8 @@ class Hub {
   void find_forming_deadline();
   bool is_still_there(Connection& c);
   static Refusal claimed_twice(const Connection& first, const Connection& second);
+  /// `claimed_twice`, unless it is in doubt whether the first is still there.
+  Refusal dispute(Connection& first, Connection& second);
   void admit(Connection& c);
   void refuse(Connection& c, const Refusal& refusal);
   void note_offence(const Refusal& refusal);

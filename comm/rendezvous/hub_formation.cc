@@ -54,10 +54,7 @@ Refusal Hub::place_in_roster(Connection& c) {
       const bool is_new = slot.connection->hello.instance != hello.instance;
       const bool asks = hello.epoch != kAnyEpoch;
       const bool other_asks = slot.connection->hello.epoch != kAnyEpoch;
-      if (is_new && (!may_take_epoch() || asks == other_asks)) {
-        if (holds_in_doubt(c, *slot.connection)) return {};
-        return claimed_twice(*slot.connection, c);
-      }
+      if (is_new && (!may_take_epoch() || asks == other_asks)) return dispute(*slot.connection, c);
       // When a whole job is started again, the process that knows of an epoch is of the job before.
       if (is_new && asks)
         return {Reason::stale_epoch,
@@ -77,16 +74,11 @@ Refusal Hub::place_in_roster(Connection& c) {
   // asks for the next epoch is ahead of the others.
   if (hello.rank == 0 ||
       (hello.epoch == kAnyEpoch && slot.kind == Slot::joined && is_still_there(*slot.connection))) {
-    Connection& first = slot.connection != nullptr ? *slot.connection : *connections_.at(0);
-    if (holds_in_doubt(c, first)) return {};
-    return claimed_twice(first, c);
+    return dispute(slot.connection != nullptr ? *slot.connection : *connections_.at(0), c);
   }
   if (const auto found = parked_.find(hello.rank);
       found != parked_.end() && is_still_there(*found->second)) {
-    if (found->second->hello.instance != hello.instance) {
-      if (holds_in_doubt(c, *found->second)) return {};
-      return claimed_twice(*found->second, c);
-    }
+    if (found->second->hello.instance != hello.instance) return dispute(*found->second, c);
     lose(*found->second, "it connected anew");
   }
   send_verdict(c, Reason::none, "waiting for rank 0 to begin the next epoch");

@@ -246,7 +246,8 @@ void Hub::flush_and_bury() {
     if (c.state != State::dead && !c.flush()) {
       // Its last words, which may say why, are still to be read.
       if (c.state == State::member) read_from(c);
-      lose(c, is_silence(c.problem_errno) ? describe_silence(c) : "sending failed: " + c.problem);
+      lose(c, is_silence(c.problem_errno) ? describe_silence(c)
+                                          : "sending failed: " + error_text(c.problem_errno));
     }
     if (c.state == State::dead) {
       if (!c.is_local()) connections_.erase(found);

@@ -37,6 +37,10 @@ bool Hub::holds_in_doubt(Connection& newcomer, Connection& before) {
   return true;
 }
 
+Refusal Hub::dispute(Connection& first, Connection& second) {
+  return holds_in_doubt(second, first) ? Refusal() : claimed_twice(first, second);
+}
+
 bool Hub::is_in_doubt(const Connection& newcomer) const {
   return std::any_of(doubts_.begin(), doubts_.end(),
                      [&](const Doubt& doubt) { return doubt.newcomer == newcomer.id; });

@@ -17,7 +17,6 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -30,6 +29,7 @@
 #include "comm/launch/launch_config.h"
 #include "tests/health/board.h"
 #include "tests/health/network.h"
+#include "tests/host/children.h"
 
 namespace comm::test {
 
@@ -100,29 +100,14 @@ class Job {
         std::fflush(nullptr);
         _exit(status);
       }
-      pids_.push_back(pid);
-    }
-  }
-  Job(const Job&) = delete;
-  ~Job() {
-    for (int r = 0; r < kRanks; ++r) {
-      if (pids_[static_cast<std::size_t>(r)] == 0) continue;
-      kill(pids_[static_cast<std::size_t>(r)], SIGKILL);
-      (void)wait_for(r);
+      children_.add(pid);
     }
   }
 
-  int wait_for(int rank) {
-    pid_t& pid = pids_[static_cast<std::size_t>(rank)];
-    int status = 0;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-    }
-    pid = 0;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
+  int wait_for(int rank) { return children_.wait_for(rank); }
 
  private:
-  std::vector<pid_t> pids_;
+  ranks::Children children_;
 };
 
 /// Where a process says what it found wrong.

@@ -5,7 +5,6 @@
 
 #include <doctest/doctest.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -21,6 +20,7 @@
 #include "comm/backends/host.h"
 #include "comm/communicator.h"
 #include "comm/rendezvous/listener.h"
+#include "tests/host/children.h"
 
 namespace ranks {
 
@@ -131,33 +131,16 @@ class Processes {
         std::fflush(nullptr);
         _exit(status);
       }
-      pids_.push_back(pid);
-    }
-  }
-  Processes(const Processes&) = delete;
-  ~Processes() {
-    for (std::size_t r = 0; r < pids_.size(); ++r) {
-      if (pids_[r] == 0) continue;
-      kill(pids_[r], SIGKILL);
-      wait_for(static_cast<int>(r));
+      children_.add(pid);
     }
   }
 
-  pid_t pid(int rank) const { return pids_[static_cast<std::size_t>(rank)]; }
+  pid_t pid(int rank) const { return children_.pid(rank); }
   void kill_rank(int rank, int how = SIGKILL) { kill(pid(rank), how); }
-
-  /// The exit status, or the negated signal.
-  int wait_for(int rank) {
-    pid_t& pid = pids_[static_cast<std::size_t>(rank)];
-    int status = 0;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-    }
-    pid = 0;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
+  int wait_for(int rank) { return children_.wait_for(rank); }
 
  private:
-  std::vector<pid_t> pids_;
+  Children children_;
 };
 
 }  // namespace ranks

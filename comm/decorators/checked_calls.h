@@ -27,8 +27,7 @@ struct Fingerprint {
   DataType type = DataType::u8;
   std::uint8_t reduction = 0;  ///< 1 + its kind; 0: none.
   std::uint8_t reserved = 0;
-  std::uint64_t extra =
-      0;  ///< all_to_all_v: a digest of counts, of which the sum counts. split: the key.
+  std::uint64_t extra = 0;  ///< all_to_all_v: a digest of counts, to be added up. split: the key.
 
   bool fits(const Fingerprint& other) const;
 };
